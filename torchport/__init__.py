@@ -1,0 +1,6 @@
+"""torchport: train PyTorch code written for NVIDIA GPUs on Google TPUs, without forking it.
+
+Importing this package imports neither torch nor LibCST: ``torchport.shim`` needs torch, the command line needs neither.
+"""
+
+__version__ = "0.1.0"

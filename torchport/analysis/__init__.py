@@ -1,0 +1,1 @@
+"""Source to facts: what each name means, which texts are devices, which loops are steps. Read-only."""

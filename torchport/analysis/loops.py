@@ -1,0 +1,158 @@
+"""Which loops turn once per step: around an optimizer step, a backward pass, or an evaluation over a loader."""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass
+
+from torchport.analysis.names import chain, qualify
+from torchport.analysis.scopes import FUNCTIONS, Tree
+
+OPTIMIZER = re.compile(r"optim|(^|_)opt[A-Z]?($|_|\d)|optimizer|scaler|(^|_)sgd|(^|_)adam", re.IGNORECASE)
+SCHEDULER = re.compile(r"sched|warmup|lr_", re.IGNORECASE)
+LOADER = re.compile(r"loader|(^|_)dl($|_)|batches", re.IGNORECASE)
+Loop = ast.For | ast.AsyncFor | ast.While
+BOUNDARY = frozenset(("torchport.shim.sync", "torch_xla.sync", "torch_xla.step", "torch_xla.core.xla_model.mark_step", "torch_xla.core.xla_model.optimizer_step"))
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A loop that turns once per step, and the call that shows it."""
+
+    loop: Loop
+    sign: ast.AST
+    evaluation: bool = False
+
+
+def step_loops(tree: Tree) -> tuple[list[Step], list[ast.Call]]:
+    """The loops that want a step boundary, and the optimizer steps of the file around which no loop was found."""
+    steps, backward = _signs(tree)
+    found: dict[ast.AST, Step] = {}
+    homeless: list[ast.Call] = []
+    for call in steps:
+        loops = _loops_around(tree, call, set())
+        if not loops:
+            homeless.append(call)
+        for loop in loops:
+            found[loop] = Step(loop, call)
+    for call in backward:
+        for loop in _loops_around(tree, call, set()):
+            if not any(_inside(tree, step.loop, loop) or _inside(tree, loop, step.loop) for step in found.values()):
+                found[loop] = Step(loop, call)
+    for loop in tree.loops:
+        if _evaluates(tree, loop) and not any(_inside(tree, step.loop, loop) or _inside(tree, loop, step.loop) for step in found.values()):
+            found[loop] = Step(loop, loop, evaluation=True)
+    # A loop around a step loop that is itself one would mark a step twice.
+    inner = [s for s in found.values() if not any(o is not s and _inside(tree, o.loop, s.loop) for o in found.values())]
+    return sorted(inner, key=lambda s: s.loop.lineno), homeless
+
+
+def has_boundary(tree: Tree, loop: Loop) -> bool:
+    """Whether the loop marks its steps already: by the shim, by torch_xla, or by a loader of torch_xla."""
+    if isinstance(loop, ast.For | ast.AsyncFor):
+        for node in ast.walk(loop.iter):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute):
+                found = qualify(tree, node.func)
+                name = found.name if found else ast.unparse(node.func)
+                if name == "torchport.shim.steps" or name.rpartition(".")[2] in ("MpDeviceLoader", "per_device_loader"):
+                    return True
+    for node in ast.walk(loop):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute):
+            found = qualify(tree, node.func)
+            if found is not None and found.name in BOUNDARY:
+                return True
+    return False
+
+
+def _signs(tree: Tree) -> tuple[list[ast.Call], list[ast.Call]]:
+    """Calls of an optimizer's ``step`` and of ``backward``."""
+    made = _made_optimizers(tree)
+    steps, backward = [], []
+    for call in tree.calls:
+        if not isinstance(call.func, ast.Attribute):
+            continue
+        if call.func.attr == "step":
+            name = _last_name(call.func.value)
+            handed = " ".join(_last_name(a) for a in call.args)
+            if not SCHEDULER.search(name) and (name in made or OPTIMIZER.search(name) or OPTIMIZER.search(handed)):
+                steps.append(call)
+        elif call.func.attr == "backward":
+            backward.append(call)
+    return steps, backward
+
+
+def _made_optimizers(tree: Tree) -> set[str]:
+    """Names to which the file assigns an optimizer of PyTorch."""
+    found = set()
+    for call in tree.calls:
+        qualified = qualify(tree, call.func) if isinstance(call.func, ast.Name | ast.Attribute) else None
+        parent = tree.parents[call]
+        if qualified and qualified.name.startswith("torch.optim.") and "lr_scheduler" not in qualified.name and isinstance(parent, ast.Assign):
+            found |= {_last_name(target) for target in parent.targets}
+    return found
+
+
+def _last_name(node: ast.expr) -> str:
+    while isinstance(node, ast.Call | ast.Subscript):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
+def _loops_around(tree: Tree, node: ast.AST, seen: set[ast.AST]) -> list[Loop]:
+    """The innermost loop around ``node``; where its function has none, the loops around the calls of that function."""
+    for parent in tree.ancestors(node):
+        if isinstance(parent, ast.For | ast.AsyncFor | ast.While) and not _over_optimizers(parent):
+            return [parent]
+        if isinstance(parent, FUNCTIONS):
+            if parent in seen:
+                return []
+            seen.add(parent)
+            return [loop for call in _calls_of(tree, parent) for loop in _loops_around(tree, call, seen)]
+    return []
+
+
+def _over_optimizers(loop: Loop) -> bool:
+    """``for optimizer in optimizers: optimizer.step()`` is a part of one step."""
+    return isinstance(loop, ast.For) and (bool(OPTIMIZER.search(ast.unparse(loop.target))) or bool(OPTIMIZER.search(ast.unparse(loop.iter))))
+
+
+def _calls_of(tree: Tree, function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.Call]:
+    """Calls in this file of a function, by its name, or as a method of ``self``; also a closure handed to ``step``."""
+    found = []
+    for call in tree.calls:
+        parts = chain(call.func)
+        if parts and parts[-1] == function.name and len(parts) <= 2:
+            found.append(call)
+        elif any(isinstance(a, ast.Name) and a.id == function.name for a in call.args):
+            found.append(call)
+    return found
+
+
+def _evaluates(tree: Tree, loop: Loop) -> bool:
+    """A loop over a loader that computes without gradients, or that does not train but calls a model."""
+    if not isinstance(loop, ast.For | ast.AsyncFor):
+        return False
+    iterated = loop.iter
+    while isinstance(iterated, ast.Call) and iterated.args and not LOADER.search(_last_name(iterated)):
+        iterated = iterated.args[0]
+    if not LOADER.search(_last_name(iterated)):
+        return False
+    return _without_gradients(tree, loop) or any(_without_gradients(tree, n) for n in ast.walk(loop) if isinstance(n, ast.With))
+
+
+def _without_gradients(tree: Tree, node: ast.AST) -> bool:
+    for parent in [node, *tree.ancestors(node)]:
+        if isinstance(parent, ast.With | ast.AsyncWith) and any("no_grad" in ast.unparse(i) or "inference_mode" in ast.unparse(i) for i in parent.items):
+            return True
+        if isinstance(parent, FUNCTIONS):
+            return any("no_grad" in ast.unparse(d) or "inference_mode" in ast.unparse(d) for d in parent.decorator_list) or _switches_to_eval(parent)
+    return False
+
+
+def _switches_to_eval(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    return any(isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr == "eval" and not n.args for n in ast.walk(function))
+
+
+def _inside(tree: Tree, inner: ast.AST, outer: ast.AST) -> bool:
+    return inner is outer or outer in tree.ancestors(inner)

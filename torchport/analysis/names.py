@@ -1,0 +1,94 @@
+"""What a name or a dotted chain means: a qualified name, and whether that is certain."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+
+from torchport.analysis.scopes import Scope, Tree
+
+SAME_MODULE = (
+    ("torch.cuda.memory.", "torch.cuda."),
+    ("torch.cuda.random.", "torch.cuda."),
+    ("torch.cuda.streams.", "torch.cuda."),
+    ("torch.cuda.graphs.", "torch.cuda."),
+    ("torch.cuda.amp.autocast_mode.", "torch.cuda.amp."),
+    ("torch.cuda.amp.grad_scaler.", "torch.cuda.amp."),
+    ("torch.amp.autocast_mode.", "torch.amp."),
+    ("torch.amp.grad_scaler.", "torch.amp."),
+    ("torch.random.manual_seed", "torch.manual_seed"),
+    ("torch.distributed.distributed_c10d.", "torch.distributed."),
+    ("torch.nn.parallel.distributed.", "torch.nn.parallel."),
+    ("torch.nn.parallel.data_parallel.DataParallel", "torch.nn.DataParallel"),
+    ("torch.nn.parallel.DataParallel", "torch.nn.DataParallel"),
+    ("torch.multiprocessing.spawn.spawn", "torch.multiprocessing.spawn"),
+    ("torch.utils.data.dataloader.DataLoader", "torch.utils.data.DataLoader"),
+    ("torch.optim.adamw.", "torch.optim."),
+    ("torch.optim.adam.", "torch.optim."),
+    ("torch.optim.sgd.", "torch.optim."),
+    ("torch.serialization.", "torch."),
+)
+"""The same object under two names: PyTorch re-exports what its private submodules define."""
+
+
+@dataclass(frozen=True, slots=True)
+class Qualified:
+    """``name`` is what the chain stands for; ``doubt`` says why that is not certain, or is empty."""
+
+    name: str
+    doubt: str = ""
+
+
+def canonical(name: str) -> str:
+    """One spelling for names that PyTorch exports twice."""
+    for long, short in SAME_MODULE:
+        if name.startswith(long):
+            return short + name[len(long) :]
+    return name
+
+
+def chain(node: ast.expr) -> list[str]:
+    """``a.b.c`` as a list of parts; empty where it does not start at a name."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    if not isinstance(node, ast.Name):
+        return []
+    return [node.id, *reversed(parts)]
+
+
+def qualify(tree: Tree, node: ast.expr, scope: Scope | None = None) -> Qualified | None:
+    """The qualified name of a name or a dotted chain, or None where it is local or unknown."""
+    parts = chain(node)
+    if not parts:
+        return None
+    base = node
+    while isinstance(base, ast.Attribute):
+        base = base.value
+    scope = scope or tree.scopes.get(node) or tree.scopes.get(base) or tree.scope
+    home = scope.find(parts[0])
+    if home is None:
+        return _from_star(tree, parts)
+    bindings = home.names[parts[0]]
+    imports = {canonical(b.target) for b in bindings if b.kind == "import"}
+    if not imports:
+        return None
+    others = [b for b in bindings if b.kind not in ("import", "none")]
+    origin = min(imports)
+    if any(name.startswith("torch") for name in imports):
+        origin = min(name for name in imports if name.startswith("torch"))
+    doubt = ""
+    if len(imports) > 1:
+        doubt = f"{parts[0]!r} is imported from different places: {', '.join(sorted(imports))}"
+    elif others:
+        line = getattr(others[0].node, "lineno", 0)
+        doubt = f"{parts[0]!r} is also bound in another way, on line {line}"
+    return Qualified(canonical(".".join([origin, *parts[1:]])), doubt)
+
+
+def _from_star(tree: Tree, parts: list[str]) -> Qualified | None:
+    """``torch`` that no statement of the file binds, in a file with star imports, most likely is PyTorch."""
+    if parts[0] == "torch" and tree.scope.stars:
+        return Qualified(canonical(".".join(parts)), f"'torch' comes from `from {tree.scope.stars[0][0]} import *`")
+    return None

@@ -1,0 +1,294 @@
+"""Scopes, bindings and parents of a module: one walk over the syntax tree, no copies, no LibCST.
+
+What a name means is decided by every binding of it in its scope, not by the order of lines: a name that is an import on
+one path and something else on another is not certain.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+from typing import Literal
+
+Kind = Literal["module", "function", "class", "comprehension"]
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
+
+@dataclass(slots=True)
+class Binding:
+    """One way in which a name gets its meaning. ``target`` is the qualified name of an import, else empty."""
+
+    kind: Literal["import", "assign", "none", "param", "def", "class", "other"]
+    node: ast.AST
+    target: str = ""
+
+
+@dataclass(slots=True, eq=False)
+class Scope:
+    """A scope of Python: module, function (also lambda), class or comprehension."""
+
+    kind: Kind
+    node: ast.AST
+    parent: Scope | None
+    names: dict[str, list[Binding]] = field(default_factory=dict)
+    stars: list[tuple[str, ast.ImportFrom]] = field(default_factory=list)
+    outer: dict[str, bool] = field(default_factory=dict)
+    """Names declared global (True) or nonlocal (False)."""
+
+    def find(self, name: str) -> Scope | None:
+        """The scope that binds ``name`` as seen from here, or None for a builtin, a star import or nothing."""
+        scope: Scope | None = self
+        while scope is not None:
+            if scope.names.get(name) and (scope is self or scope.kind != "class"):
+                return scope
+            scope = scope.parent
+        return None
+
+    def module(self) -> Scope:
+        """The scope of the whole file."""
+        scope = self
+        while scope.parent is not None:
+            scope = scope.parent
+        return scope
+
+
+@dataclass(slots=True)
+class Tree:
+    """A parsed module with its scopes, its parents, and the nodes that rules look at, each in order of the source."""
+
+    module: ast.Module
+    scope: Scope
+    parents: dict[ast.AST, ast.AST] = field(default_factory=dict)
+    scopes: dict[ast.AST, Scope] = field(default_factory=dict)
+    """The scope in which each name, attribute chain, call, constant, loop or import stands."""
+    names: list[ast.Name | ast.Attribute] = field(default_factory=list)
+    """Outermost dotted chains that start at a name, and names alone."""
+    calls: list[ast.Call] = field(default_factory=list)
+    attributes: list[ast.Attribute] = field(default_factory=list)
+    """Attributes of anything that is not a plain dotted chain, ``f(x).cuda``, and all chains of two or more."""
+    strings: list[ast.Constant | ast.JoinedStr] = field(default_factory=list)
+    """String constants that mention cuda, and f-strings that do."""
+    loops: list[ast.For | ast.While | ast.AsyncFor] = field(default_factory=list)
+    imports: list[ast.Import | ast.ImportFrom] = field(default_factory=list)
+    definitions: list[ast.FunctionDef | ast.AsyncFunctionDef] = field(default_factory=list)
+    classes: list[ast.ClassDef] = field(default_factory=list)
+
+    def ancestors(self, node: ast.AST) -> list[ast.AST]:
+        """From the parent outwards to the module."""
+        found = []
+        while (parent := self.parents.get(node)) is not None:
+            found.append(parent)
+            node = parent
+        return found
+
+    def statement(self, node: ast.AST) -> ast.stmt:
+        """The innermost statement that holds ``node``."""
+        while not isinstance(node, ast.stmt):
+            node = self.parents[node]
+        return node
+
+    def function(self, node: ast.AST) -> ast.AST | None:
+        """The innermost function or lambda around ``node``, or None at module or class level."""
+        return next((n for n in self.ancestors(node) if isinstance(n, (*FUNCTIONS, ast.Lambda))), None)
+
+
+def build(module: ast.Module) -> Tree:
+    """Walk ``module`` once. An explicit stack, since deep trees would exceed Python's recursion limit."""
+    tree = Tree(module, Scope("module", module, None))
+    stack: list[tuple[ast.AST, Scope]] = [(module, tree.scope)]
+    while stack:
+        node, scope = stack.pop()
+        for child, inner in _visit(tree, node, scope):
+            tree.parents.setdefault(child, node)
+            stack.append((child, inner))
+    _resolve_outer(tree)
+    for nodes in (tree.names, tree.calls, tree.attributes, tree.strings, tree.loops, tree.imports):
+        nodes.sort(key=_position)
+    return tree
+
+
+def _position(node: ast.expr | ast.stmt) -> tuple[int, int]:
+    return node.lineno, node.col_offset
+
+
+def _bind(scope: Scope, name: str, binding: Binding) -> None:
+    scope.names.setdefault(name, []).append(binding)
+
+
+def _visit(tree: Tree, node: ast.AST, scope: Scope) -> list[tuple[ast.AST, Scope]]:
+    """Record ``node`` and give its children with the scope of each."""
+    kind = type(node)
+    if kind is ast.Name:
+        _visit_name(tree, node, scope)  # type: ignore[arg-type]
+        return []
+    if kind is ast.Constant:
+        if isinstance(node.value, str) and "cuda" in node.value:  # type: ignore[attr-defined]
+            tree.strings.append(node)  # type: ignore[arg-type]
+            tree.scopes[node] = scope
+        return []
+    if kind is ast.Attribute:
+        _visit_attribute(tree, node, scope)  # type: ignore[arg-type]
+    elif kind is ast.Call:
+        tree.calls.append(node)  # type: ignore[arg-type]
+        tree.scopes[node] = scope
+    elif kind in _SPECIAL:
+        return _SPECIAL[kind](tree, node, scope)
+    return [(child, scope) for child in ast.iter_child_nodes(node)]
+
+
+def _visit_name(tree: Tree, node: ast.Name, scope: Scope) -> None:
+    if isinstance(node.ctx, ast.Load):
+        if not isinstance(tree.parents.get(node), ast.Attribute):
+            tree.names.append(node)
+            tree.scopes[node] = scope
+    elif isinstance(node.ctx, ast.Store):
+        parent = tree.parents.get(node)
+        while scope.kind == "comprehension" and isinstance(parent, ast.NamedExpr) and scope.parent is not None:
+            scope = scope.parent
+        value = parent.value if isinstance(parent, ast.Assign | ast.AnnAssign | ast.NamedExpr) else None
+        nothing = isinstance(value, ast.Constant) and value.value in (None, False)
+        _bind(scope, node.id, Binding("none" if nothing else "assign", node))
+
+
+def _visit_attribute(tree: Tree, node: ast.Attribute, scope: Scope) -> None:
+    tree.attributes.append(node)
+    tree.scopes[node] = scope
+    if isinstance(tree.parents.get(node), ast.Attribute):
+        return
+    base: ast.expr = node
+    while isinstance(base, ast.Attribute):
+        base = base.value
+    if isinstance(base, ast.Name):
+        tree.names.append(node)
+
+
+def _visit_function(
+    tree: Tree, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, scope: Scope
+) -> list[tuple[ast.AST, Scope]]:
+    inner = Scope("function", node, scope)
+    tree.scopes[node] = inner
+    arguments = node.args
+    every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+    for arg in (*every, arguments.vararg, arguments.kwarg):
+        if arg is not None:
+            _bind(inner, arg.arg, Binding("param", arg))
+    tree.parents[arguments] = node
+    outside: list[ast.AST] = [*arguments.defaults, *(d for d in arguments.kw_defaults if d is not None)]
+    for default in outside:
+        tree.parents[default] = arguments
+    children: list[tuple[ast.AST, Scope]] = []
+    for arg in (*every, arguments.vararg, arguments.kwarg):
+        if arg is not None:
+            tree.parents[arg] = arguments
+            if arg.annotation is not None:
+                children.append((arg.annotation, scope))
+    if isinstance(node, ast.Lambda):
+        children.append((node.body, inner))
+    else:
+        tree.definitions.append(node)
+        _bind(scope, node.name, Binding("def", node))
+        children += [(decorator, scope) for decorator in node.decorator_list]
+        if node.returns is not None:
+            children.append((node.returns, scope))
+        children += [(statement, inner) for statement in node.body]
+    for default in outside:
+        tree.scopes[default] = scope
+    return children + [(default, scope) for default in outside]
+
+
+def _visit_class(tree: Tree, node: ast.ClassDef, scope: Scope) -> list[tuple[ast.AST, Scope]]:
+    inner = Scope("class", node, scope)
+    tree.scopes[node] = inner
+    tree.classes.append(node)
+    _bind(scope, node.name, Binding("class", node))
+    outside = [*node.decorator_list, *node.bases, *node.keywords]
+    return [(child, scope) for child in outside] + [(child, inner) for child in node.body]
+
+
+def _visit_comprehension(tree: Tree, node: ast.AST, scope: Scope) -> list[tuple[ast.AST, Scope]]:
+    inner = Scope("comprehension", node, scope)
+    tree.scopes[node] = inner
+    return [(child, inner) for child in ast.iter_child_nodes(node)]
+
+
+def _visit_import(tree: Tree, node: ast.Import, scope: Scope) -> list[tuple[ast.AST, Scope]]:
+    tree.imports.append(node)
+    tree.scopes[node] = scope
+    for alias in node.names:
+        if alias.asname:
+            _bind(scope, alias.asname, Binding("import", node, alias.name))
+        else:
+            root = alias.name.partition(".")[0]
+            _bind(scope, root, Binding("import", node, root))
+    return []
+
+
+def _visit_import_from(tree: Tree, node: ast.ImportFrom, scope: Scope) -> list[tuple[ast.AST, Scope]]:
+    tree.imports.append(node)
+    tree.scopes[node] = scope
+    module = "." * node.level + (node.module or "")
+    for alias in node.names:
+        if alias.name == "*":
+            scope.stars.append((module, node))
+        else:
+            _bind(scope, alias.asname or alias.name, Binding("import", node, f"{module}.{alias.name}"))
+    return []
+
+
+def _visit_outer(tree: Tree, node: ast.Global | ast.Nonlocal, scope: Scope) -> list[tuple[ast.AST, Scope]]:
+    for name in node.names:
+        scope.outer[name] = isinstance(node, ast.Global)
+    return []
+
+
+def _visit_loop(tree: Tree, node: ast.For | ast.AsyncFor | ast.While, scope: Scope) -> list[tuple[ast.AST, Scope]]:
+    tree.loops.append(node)
+    tree.scopes[node] = scope
+    return [(child, scope) for child in ast.iter_child_nodes(node)]
+
+
+def _visit_named(tree: Tree, node: ast.AST, scope: Scope) -> list[tuple[ast.AST, Scope]]:
+    """An except handler or a pattern that captures: both bind a plain string."""
+    name = getattr(node, "name", None) or getattr(node, "rest", None)
+    if name:
+        _bind(scope, name, Binding("other", node))
+    return [(child, scope) for child in ast.iter_child_nodes(node)]
+
+
+def _visit_fstring(tree: Tree, node: ast.JoinedStr, scope: Scope) -> list[tuple[ast.AST, Scope]]:
+    tree.scopes[node] = scope
+    if any(isinstance(v, ast.Constant) and isinstance(v.value, str) and "cuda" in v.value for v in node.values):
+        tree.strings.append(node)
+    return [(child, scope) for child in node.values if not isinstance(child, ast.Constant)]
+
+
+_SPECIAL = {
+    ast.FunctionDef: _visit_function,
+    ast.AsyncFunctionDef: _visit_function,
+    ast.Lambda: _visit_function,
+    ast.ClassDef: _visit_class,
+    **dict.fromkeys(COMPREHENSIONS, _visit_comprehension),
+    ast.Import: _visit_import,
+    ast.ImportFrom: _visit_import_from,
+    ast.Global: _visit_outer,
+    ast.Nonlocal: _visit_outer,
+    ast.For: _visit_loop,
+    ast.AsyncFor: _visit_loop,
+    ast.While: _visit_loop,
+    ast.ExceptHandler: _visit_named,
+    ast.MatchAs: _visit_named,
+    ast.MatchStar: _visit_named,
+    ast.MatchMapping: _visit_named,
+    ast.JoinedStr: _visit_fstring,
+}
+
+
+def _resolve_outer(tree: Tree) -> None:
+    """Move what a function binds after ``global`` or ``nonlocal`` to the scope that it means."""
+    for scope in {*tree.scopes.values()}:
+        for name, is_global in scope.outer.items():
+            bindings = scope.names.pop(name, [])
+            home = scope.module() if is_global else scope.parent.find(name) if scope.parent else None
+            if bindings and home is not None:
+                home.names.setdefault(name, []).extend(bindings)

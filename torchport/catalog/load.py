@@ -1,0 +1,140 @@
+"""Find, read and validate rule files. An error names the file and the line of the entry."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+from pathlib import Path
+from typing import Any, get_args
+
+from torchport.model import TARGETS, Effect, Review, Rule, Safety, Support
+
+CODE = re.compile(r"TP[1-9]\d\d")
+NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+CHOICES = {"effect": get_args(Effect), "safety": get_args(Safety), "review": get_args(Review)}
+TEXT = ("code", "name", "summary", "why", "effect", "safety", "review")
+OPTIONAL = {"transformer": str, "reason": str, "since": str, "references": list, "match": list, "rename": dict}
+KNOWN = {*TEXT, *OPTIONAL, "support", "triggers", "example"}
+
+
+class CatalogError(ValueError):
+    """A rule file that is not what it should be: says file, line, what was expected."""
+
+
+def rules_folder() -> Path:
+    """The folder of rule files: in the wheel beside the package, in a checkout at its root."""
+    package = Path(__file__).resolve().parent.parent
+    shipped = package / "rules"
+    return shipped if shipped.is_dir() else package.parent / "rules"
+
+
+def load_rules(extra: tuple[Path, ...] = ()) -> tuple[Rule, ...]:
+    """All rules, shipped ones first, sorted by code.
+
+    Raises CatalogError for a file that cannot be read, an entry that is not valid, or a code that is given twice.
+    """
+    files = [*sorted(rules_folder().glob("*.toml")), *extra]
+    if not files:
+        raise CatalogError(f"{rules_folder()}: no rule files found; reinstall torchport")
+    rules: dict[str, Rule] = {}
+    for path in files:
+        for rule in read_file(path):
+            if rule.code in rules:
+                raise CatalogError(f"{rule.source}: {rule.code} is already defined at {rules[rule.code].source}")
+            rules[rule.code] = rule
+    return tuple(rules[code] for code in sorted(rules))
+
+
+def read_file(path: Path) -> list[Rule]:
+    """The rules of one file. Raises CatalogError."""
+    try:
+        text = path.read_text(encoding="utf-8")
+        data = tomllib.loads(text)
+    except (OSError, UnicodeDecodeError) as error:
+        raise CatalogError(f"{path}: cannot be read: {error}") from error
+    except tomllib.TOMLDecodeError as error:
+        raise CatalogError(f"{path}: not valid TOML: {error}") from error
+    if set(data) != {"rule"} or not isinstance(data["rule"], list):
+        raise CatalogError(f"{path}:1: expected [[rule]] entries and nothing else, found {sorted(data)}")
+    lines = [number for number, line in enumerate(text.splitlines(), 1) if line.strip() == "[[rule]]"]
+    return [_rule(entry, f"{path.name}:{line}") for entry, line in zip(data["rule"], lines, strict=True)]
+
+
+def _rule(entry: dict[str, Any], where: str) -> Rule:
+    def fail(message: str) -> CatalogError:
+        return CatalogError(f"{where}: {entry.get('code', 'a rule')}: {message}")
+
+    if unknown := set(entry) - KNOWN:
+        hint = difflib.get_close_matches(min(unknown), KNOWN, 1)
+        raise fail(f"unknown key {min(unknown)!r}" + (f"; did you mean {hint[0]!r}?" if hint else ""))
+    for key in TEXT:
+        if not isinstance(entry.get(key), str) or not entry[key].strip():
+            raise fail(f"{key!r} must be a text that is not empty")
+    for key, kind in OPTIONAL.items():
+        if not isinstance(entry.get(key, kind()), kind):
+            raise fail(f"{key!r} must be of type {kind.__name__}")
+    for key, choices in CHOICES.items():
+        if entry[key] not in choices:
+            raise fail(f"{key} = {entry[key]!r} is not one of {', '.join(choices)}")
+    if not CODE.fullmatch(entry["code"]):
+        raise fail("code must be TP and three digits")
+    if not NAME.fullmatch(entry["name"]):
+        raise fail("name must be in kebab-case")
+    support = entry.get("support")
+    if not isinstance(support, dict) or set(support) != set(TARGETS):
+        raise fail(f"support must give each of {', '.join(TARGETS)}")
+    if bad := [value for value in support.values() if value not in get_args(Support)]:
+        raise fail(f"support {bad[0]!r} is not one of {', '.join(get_args(Support))}")
+    triggers = entry.get("triggers")
+    if not isinstance(triggers, list) or not triggers or not all(isinstance(word, str) and word for word in triggers):
+        raise fail("triggers must be a list of words, at least one of which stands in every file that the rule concerns")
+    rename = entry.get("rename", {})
+    if set(rename) - set(TARGETS) or not all(isinstance(table, dict) for table in rename.values()):
+        raise fail(f"rename must be tables named {', '.join(TARGETS)}")
+    if not (entry.get("transformer") or entry.get("match") or rename):
+        raise fail("gives nothing to match: expected 'match', 'rename' or 'transformer'")
+    if not (entry.get("transformer") or rename) and not entry.get("reason"):
+        raise fail("rewrites nothing, so 'reason' must say why a match is left for a person")
+    example = entry.get("example")
+    if not isinstance(example, dict) or "before" not in example:
+        raise fail("example must give 'before' and, for each target with a rewrite, what it becomes")
+    return Rule(
+        **{key: entry[key] for key in (*TEXT, "support", "example")},
+        triggers=tuple(triggers),
+        match=tuple(entry.get("match", ())),
+        rename=rename,
+        transformer=entry.get("transformer", ""),
+        reason=entry.get("reason", ""),
+        since=entry.get("since", ""),
+        references=tuple(entry.get("references", ())),
+        source=where,
+    )
+
+
+def find_rule(rules: tuple[Rule, ...], code: str) -> Rule | None:
+    """The rule of that code or kebab-case name, or None."""
+    return next((rule for rule in rules if code.upper() == rule.code or code.lower() == rule.name), None)
+
+
+def suggest(rules: tuple[Rule, ...], code: str) -> str:
+    """The code or name nearest to one that does not exist, or an empty text."""
+    known = [rule.code for rule in rules] + [rule.name for rule in rules]
+    return next(iter(difflib.get_close_matches(code, known, 1, cutoff=0.5)), "")
+
+
+def select_rules(rules: tuple[Rule, ...], select: tuple[str, ...], ignore: tuple[str, ...]) -> tuple[Rule, ...]:
+    """Keep what ``select`` names (all where it is empty) less what ``ignore`` names; each a code, a prefix or a name.
+
+    Raises CatalogError for one that names no rule.
+    """
+    for word in (*select, *ignore):
+        if not any(_named(rule, word) for rule in rules):
+            hint = suggest(rules, word)
+            raise CatalogError(f"no rule is called {word!r}" + (f"; did you mean {hint}?" if hint else "; see `torchport rules`"))
+    chosen = [rule for rule in rules if not select or any(_named(rule, word) for word in select)]
+    return tuple(rule for rule in chosen if not any(_named(rule, word) for word in ignore))
+
+
+def _named(rule: Rule, word: str) -> bool:
+    return rule.code.startswith(word.upper()) or rule.name == word.lower()

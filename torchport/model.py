@@ -1,0 +1,111 @@
+"""What flows through the house: rules, edits, findings and the result for one file. Plain data, no behaviour."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+Effect = Literal["silent", "error", "slow", "none"]
+Support = Literal["same", "emulated", "dropped", "manual"]
+Safety = Literal["safe", "unsafe", "manual"]
+Review = Literal["merge", "glance", "read"]
+Target = Literal["portable", "xla", "tpu"]
+
+TARGETS: tuple[Target, ...] = ("portable", "xla", "tpu")
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One entry of the catalogue, as validated on load (``torchport.catalog``)."""
+
+    code: str
+    name: str
+    summary: str
+    why: str
+    effect: Effect
+    safety: Safety
+    review: Review
+    support: dict[str, Support]
+    triggers: tuple[str, ...]
+    """A file that holds none of these words is not read any further."""
+    match: tuple[str, ...] = ()
+    """Fully qualified names; ``torch.cuda.nvtx.*`` covers a whole module."""
+    rename: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Per target: qualified name to what is written in its place, the arguments kept as they are."""
+    transformer: str = ""
+    """The function in ``torchport.rewrite`` for what a rename cannot say."""
+    reason: str = ""
+    """Why a match is left for a person where no rewrite is given."""
+    example: dict[str, str] = field(default_factory=dict)
+    since: str = ""
+    references: tuple[str, ...] = ()
+    source: str = ""
+    """Where the rule is written, ``devices.toml:12``."""
+
+    def names(self, target: Target) -> frozenset[str]:
+        """Every qualified name that the rule knows for ``target``."""
+        return frozenset(self.match) | frozenset(self.rename.get(target, ()))
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """Replace bytes ``start`` to ``end`` (UTF-8 offsets in the decoded source) by ``text``."""
+
+    start: int
+    end: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One site. ``edits`` is empty where it is left for a person, and ``reason`` then says why."""
+
+    code: str
+    name: str
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+    message: str
+    effect: Effect
+    support: Support
+    safety: Safety
+    review: Review
+    old: str = ""
+    new: str = ""
+    edits: tuple[Edit, ...] = ()
+    reason: str = ""
+    group: str = ""
+    """Findings of one group are applied together or not at all."""
+    shim: bool = False
+    """The new text uses the name ``shim``."""
+    start: int = 0
+    end: int = 0
+    """UTF-8 offsets in the text that was looked at; of no meaning outside the worker."""
+
+    @property
+    def left_for_a_person(self) -> bool:
+        """A note (effect ``none``) and an applied edit leave nothing to do."""
+        return bool(self.reason) and self.effect != "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A file that could not be read, parsed, checked or written: never silent. ``fatal`` makes the run exit with 2."""
+
+    message: str
+    line: int = 0
+    fatal: bool = False
+
+
+@dataclass(slots=True)
+class FileResult:
+    """What became of one file. Offsets never leave the worker; lines and columns are those of the file before the run."""
+
+    path: str
+    applied: list[Finding] = field(default_factory=list)
+    left: list[Finding] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    before: bytes = b""
+    after: bytes | None = None
+    """The new content, or None where nothing changes."""

@@ -1,0 +1,7 @@
+"""Rules and facts to findings and edits. Imports ``ast``; LibCST only when something is rewritten."""
+
+from __future__ import annotations
+
+from torchport.rewrite.migrate import Outcome, migrate_source, prefilter
+
+__all__ = ["Outcome", "migrate_source", "prefilter"]

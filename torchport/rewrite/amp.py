@@ -1,0 +1,140 @@
+"""Mixed precision: autocast with a device argument, scalers with a device argument, half precision weights."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from torchport.analysis.devices import NAMED
+from torchport.analysis.literals import device_text
+from torchport.model import Finding, Rule
+from torchport.rewrite.context import Context
+from torchport.rewrite.cst import change_call, keyword_of, with_keyword
+
+if TYPE_CHECKING:
+    import libcst as cst
+
+AUTOCAST = ("torch.autocast", "torch.amp.autocast")
+ORDER = ("device_type", "dtype", "enabled", "cache_enabled")
+STARRED = "its arguments are handed on with a star, so that the device among them is not seen"
+VALUE = "it is handed on without a call, so that its device argument is not seen here"
+WITH_DEVICE = {
+    "torch.amp.GradScaler": ("shim.GradScaler", "device"),
+    "torch.amp.custom_fwd": ("shim.custom_fwd", "device_type"),
+    "torch.amp.custom_bwd": ("shim.custom_bwd", "device_type"),
+}
+
+
+def starred(call: ast.Call) -> bool:
+    """Whether the call hands on arguments that are not seen."""
+    return any(isinstance(a, ast.Starred) for a in call.args) or any(k.arg is None for k in call.keywords)
+
+
+def autocast(rule: Rule, context: Context) -> Iterator[Finding]:
+    """``torch.autocast("cuda", dtype=torch.float16)`` becomes ``shim.autocast(dtype=torch.float16)``."""
+    for node in context.tree.names:
+        found = context.qualify(node)
+        if found is None or found.name not in AUTOCAST or not isinstance(node.ctx, ast.Load):
+            continue
+        call = context.tree.parents[node]
+        if not (isinstance(call, ast.Call) and call.func is node):
+            yield context.leave(rule, node, VALUE)
+        elif starred(call):
+            yield context.leave(rule, call, STARRED)
+        else:
+            yield from _autocast(rule, context, call, found.doubt)
+
+
+def _autocast(rule: Rule, context: Context, call: ast.Call, doubt: str) -> Iterator[Finding]:
+    given = {name: value for name, value in zip(ORDER, call.args, strict=False)}
+    given.update({k.arg: k.value for k in call.keywords if k.arg})
+    device = given.get("device_type")
+    if device is None:
+        yield context.leave(rule, call, "it names no device type, which PyTorch refuses")
+        return
+    cuda = device_text(device) is not None
+    if isinstance(device, ast.Constant) and not cuda:
+        return
+    if not cuda and "dtype" in given and context.named(given["dtype"], "torch.bfloat16"):
+        return
+    keep = "" if cuda else "device_type"
+
+    def arguments(old: list[cst.Arg]) -> list[cst.Arg]:
+        named = [a if a.keyword else with_keyword(a, ORDER[i]) for i, a in enumerate(old)]
+        return [a for a in named if keyword_of(a) != "device_type" or keep]
+
+    source = context.source(call)
+    yield context.change(
+        rule, call, lambda: change_call(source, context.text.newline, f"{context.shim}.autocast", arguments), doubt=doubt
+    )
+
+
+def with_device(rule: Rule, context: Context) -> Iterator[Finding]:
+    """``torch.amp.GradScaler("cuda", ...)`` becomes ``shim.GradScaler(...)``."""
+    for node in context.tree.names:
+        found = context.qualify(node)
+        if found is None or found.name not in WITH_DEVICE or not isinstance(node.ctx, ast.Load):
+            continue
+        new, keyword = WITH_DEVICE[found.name]
+        call = context.tree.parents[node]
+        if not (isinstance(call, ast.Call) and call.func is node):
+            if not _only_a_type(context, node, call):
+                yield context.leave(rule, node, VALUE)
+            continue
+        if starred(call):
+            yield context.leave(rule, call, STARRED)
+            continue
+        first = call.args[0] if call.args else next((k.value for k in call.keywords if k.arg == keyword), None)
+        if first is not None and device_text(first) is None:
+            if isinstance(first, ast.Constant):
+                continue
+            if not NAMED.search(ast.unparse(first)):
+                yield context.leave(rule, call, "whether its first argument is a CUDA device is not seen here")
+                continue
+        source = context.source(call)
+        yield context.change(
+            rule,
+            call,
+            lambda s=source, n=new, k=keyword, p=bool(call.args): change_call(  # type: ignore[misc]
+                s,
+                context.text.newline,
+                n.replace("shim", context.shim, 1),
+                lambda old: [a for i, a in enumerate(old) if keyword_of(a) != k and not (p and i == 0)],
+            ),
+            doubt=found.doubt,
+        )
+
+
+def _only_a_type(context: Context, node: ast.AST, parent: ast.AST) -> bool:
+    """An annotation or the class in ``isinstance``: both stay true, the shim's scaler is one of PyTorch's."""
+    from torchport.rewrite.rename import in_annotation
+
+    return in_annotation(context, node) or (
+        isinstance(parent, ast.Call) and isinstance(parent.func, ast.Name) and parent.func.id in ("isinstance", "issubclass")
+    )
+
+
+def half(rule: Rule, context: Context) -> Iterator[Finding]:
+    """``.half()`` on a tensor or a module: TPUs compute in bfloat16."""
+    for call, _ in context.methods("half"):
+        if not call.args and not call.keywords:
+            yield context.leave(rule, call, rule.reason)
+    for node in context.tree.names:
+        if context.named(node, "torch.float16", "torch.half") and isinstance(node.ctx, ast.Load):
+            if not _shim_decides(context, node) and not _compared(context, node):
+                yield context.leave(rule, node, rule.reason)
+
+
+def _shim_decides(context: Context, node: ast.AST) -> bool:
+    """The dtype of an autocast is an upper bound for the shim, which takes bfloat16 on a TPU."""
+    outer = (*AUTOCAST, "torch.cuda.amp.autocast", "torchport.shim.autocast", "torch.finfo")
+    return any(isinstance(n, ast.Call) and context.named(n.func, *outer) for n in context.tree.ancestors(node)[:3])
+
+
+def _compared(context: Context, node: ast.AST) -> bool:
+    """A test for half precision is true of nothing on a TPU, which is right."""
+    parent = context.tree.parents[node]
+    return isinstance(parent, ast.Compare) or (
+        isinstance(parent, ast.Tuple | ast.List | ast.Set) and isinstance(context.tree.parents[parent], ast.Compare)
+    )

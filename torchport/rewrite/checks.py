@@ -1,0 +1,44 @@
+"""What must hold of a new text before it may be written."""
+
+from __future__ import annotations
+
+import ast
+import io
+import tokenize
+import warnings
+
+from torchport.analysis.scopes import Tree, build
+from torchport.rewrite.imports import unresolved
+
+
+def parse(text: str, path: str) -> Tree:
+    """The tree of a source text. Raises what ``ast.parse`` raises: SyntaxError, ValueError, RecursionError, MemoryError."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return build(ast.parse(text, filename=path))
+
+
+def comments(text: str) -> list[str]:
+    """All comments, sorted: an edit may move one, never lose it."""
+    tokens = tokenize.generate_tokens(io.StringIO(text, newline="").readline)
+    return sorted(token.string for token in tokens if token.type == tokenize.COMMENT)
+
+
+def fault(before: str, old: Tree, after: str, path: str) -> str:
+    """Why ``after`` may not be written in place of ``before``, or an empty text."""
+    try:
+        new = parse(after, path)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            compile(after, path, "exec", dont_inherit=True)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        return f"the result would not compile ({error})"
+    try:
+        lost = comments(before) != comments(after)
+    except (tokenize.TokenError, SyntaxError) as error:
+        return f"its comments could not be compared ({error})"
+    if lost:
+        return "a comment would be lost or changed"
+    if missing := unresolved(new) - unresolved(old):
+        return f"a name would be used that nothing defines: {', '.join(sorted(missing))}"
+    return ""

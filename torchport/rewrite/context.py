@@ -1,0 +1,179 @@
+"""What a transformer is given: the file's facts, and the one way to make a finding."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from torchport.analysis.names import Qualified, qualify
+from torchport.analysis.project import ProjectFacts
+from torchport.analysis.scopes import Tree
+from torchport.model import Edit, Effect, Finding, Review, Rule, Target
+from torchport.rewrite.cst import TooDeep
+from torchport.rewrite.text import Text, minimal
+
+Transformer = Callable[[Rule, "Context"], Iterator[Finding]]
+SHOWN = 100
+OWN_SHIM = re.compile(r"(?<![\w.])shim\.")
+
+
+@dataclass(slots=True)
+class New:
+    """What a node becomes. ``shim`` says that the text uses the name ``shim``."""
+
+    node: ast.expr
+    text: str
+    shim: bool = True
+
+
+@dataclass
+class Context:
+    """One file during one pass. Read-only for transformers, but for ``claimed``."""
+
+    tree: Tree
+    text: Text
+    target: Target
+    unsafe: bool
+    shim: str
+    """What the shim is called in this file: ``shim`` unless the file uses that name for something else."""
+    project: ProjectFacts
+    claimed: set[ast.AST] = field(default_factory=set)
+    """Names that a transformer rewrites or reports together with what is around them."""
+
+    def qualify(self, node: ast.expr) -> Qualified | None:
+        """The qualified name of a dotted chain, or None."""
+        return qualify(self.tree, node)
+
+    def named(self, node: ast.AST, *names: str) -> bool:
+        """Whether ``node`` certainly stands for one of ``names``."""
+        if not isinstance(node, ast.Name | ast.Attribute):
+            return False
+        found = self.qualify(node)
+        return found is not None and not found.doubt and found.name in names
+
+    def calls(self, *names: str) -> Iterator[ast.Call]:
+        """Calls of functions of these qualified names."""
+        for call in self.tree.calls:
+            if isinstance(call.func, ast.Name | ast.Attribute):
+                found = self.qualify(call.func)
+                if found is not None and found.name in names:
+                    yield call
+
+    def methods(self, *names: str) -> Iterator[tuple[ast.Call, ast.Attribute]]:
+        """Calls of methods of these names on a value, not on a module or a class that is imported."""
+        for call in self.tree.calls:
+            func = call.func
+            if isinstance(func, ast.Attribute) and func.attr in names and self.qualify(func) is None:
+                yield call, func
+
+    @cached_property
+    def stored(self) -> frozenset[str]:
+        """Names of attributes that the file assigns: they are its own, whatever they are called."""
+        return frozenset(a.attr for a in self.tree.attributes if isinstance(a.ctx, ast.Store))
+
+    @cached_property
+    def patched(self) -> dict[str, int]:
+        """Qualified names that the file replaces by its own, with the line."""
+        found = {}
+        for node in self.tree.names:
+            if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load) and (name := self.qualify(node)):
+                found[name.name] = node.lineno
+        return found
+
+    def source(self, node: ast.expr | ast.stmt) -> str:
+        """The text of ``node`` as it stands."""
+        return self.text.of(node)
+
+    def leave(self, rule: Rule, node: ast.expr | ast.stmt, reason: str, *, effect: Effect | None = None) -> Finding:
+        """A finding that is left for a person."""
+        return self._finding(rule, node, reason=reason, effect=effect)
+
+    def rewrite(
+        self,
+        rule: Rule,
+        node: ast.expr | ast.stmt,
+        *news: New,
+        group: str = "",
+        review: Review | None = None,
+        certain: bool = True,
+        doubt: str = "",
+    ) -> Finding:
+        """A finding with edits. Left for a person where it rests on a heuristic and ``--unsafe`` is not given."""
+        if (not certain or rule.safety == "unsafe" or doubt) and not self.unsafe:
+            why = doubt or "it cannot be proved from this file; --unsafe rewrites it all the same"
+            return self.leave(rule, node, why)
+        edits, texts = [], []
+        for new in news:
+            text = new.text
+            if self.shim != "shim" and new.shim:
+                if OWN_SHIM.search(self.source(new.node)):
+                    return self.leave(rule, node, "the file uses the name 'shim' itself, here as well")
+                text = OWN_SHIM.sub(f"{self.shim}.", text)
+            edits.append(minimal(self.text, *self.text.span(new.node), text))
+            texts.append(text)
+        return self._finding(
+            rule,
+            node,
+            new=", ".join(texts),
+            edits=tuple(edits),
+            shim=any(new.shim for new in news),
+            group=group,
+            review=review,
+        )
+
+    def change(self, rule: Rule, node: ast.expr, make: Callable[[], str], *, shim: bool = True, certain: bool = True, doubt: str = "") -> Finding:
+        """A finding whose new text LibCST makes; one too deep for it is left for a person."""
+        if (doubt or not certain) and not self.unsafe:
+            return self.rewrite(rule, node, certain=certain, doubt=doubt)
+        try:
+            text = make()
+        except TooDeep as error:
+            return self.leave(rule, node, str(error))
+        return self.rewrite(rule, node, New(node, text, shim))
+
+    def _finding(
+        self,
+        rule: Rule,
+        node: ast.expr | ast.stmt,
+        *,
+        new: str = "",
+        edits: tuple[Edit, ...] = (),
+        shim: bool = False,
+        group: str = "",
+        reason: str = "",
+        effect: Effect | None = None,
+        review: Review | None = None,
+    ) -> Finding:
+        start, end = self.text.span(node)
+        line, column = self.text.position(start)
+        end_line, end_column = self.text.position(end)
+        return Finding(
+            code=rule.code,
+            name=rule.name,
+            line=line,
+            column=column,
+            end_line=end_line,
+            end_column=end_column,
+            message=rule.summary,
+            effect=effect or rule.effect,
+            support=rule.support[self.target],
+            safety=rule.safety,
+            review=review or rule.review,
+            old=shorten(self.text.bytes[start:end].decode(errors="replace")),
+            new=shorten(new),
+            edits=edits,
+            shim=shim,
+            group=group,
+            reason=reason,
+            start=start,
+            end=end,
+        )
+
+
+def shorten(text: str) -> str:
+    """One line, not too long for a report."""
+    line = " ".join(text.split())
+    return line if len(line) <= SHOWN else line[: SHOWN - 3] + "..."

@@ -1,0 +1,251 @@
+"""Device strings and devices: what carries one value moves together, or is left together."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+
+from torchport.analysis.devices import NAMED, Groups, Key, Use, find_uses, key_of
+from torchport.analysis.names import chain
+from torchport.model import Finding, Rule
+from torchport.rewrite.context import Context, New
+from torchport.rewrite.guards import KERNEL_REASON, guards_kernel, is_available
+
+ELSEWHERE = frozenset(("torch.autocast", "torch.amp.autocast", "torch.amp.GradScaler", "torch.Generator", "torch.amp.custom_fwd",
+                       "torch.amp.custom_bwd", "torch.cuda.amp.autocast"))
+"""Calls whose rules take the device argument along."""
+TESTS = ("compare", "contains", "prefix", "member", "key")
+NUMBERED = "it asks for one GPU by its number; on a TPU every process has one device"
+UNPROVED = "nothing in this file shows that {} is a device; if it is, write shim.device().type for the value and shim.accelerator_type() in tests"
+
+
+def device_strings(rule: Rule, context: Context) -> Iterator[Finding]:
+    """All device strings of the file, group by group."""
+    uses = [use for use in find_uses(context.tree) if not _taken_elsewhere(context, use)]
+    groups = Groups()
+    for use in uses:
+        groups.join(use.keys)
+        if use.role == "key":
+            _check_lookups(context, use, groups)
+    sinks = {groups.find(key) for key in device_sinks(context)}
+    members: dict[Key | int, list[Use]] = defaultdict(list)
+    for number, use in enumerate(uses):
+        _check_test(context, use)
+        members[groups.find(use.keys[0]) if use.keys else number].append(use)
+    for name, group in members.items():
+        proved = name in sinks or any(use.proof or any(NAMED.search(key[1]) for key in use.keys) for use in group)
+        yield from _group(rule, context, group, proved)
+
+
+def _taken_elsewhere(context: Context, use: Use) -> bool:
+    """Device arguments that belong to the rule of the call."""
+    call = use.consumer
+    if not isinstance(call, ast.Call) or use.role not in ("argument", "to"):
+        return False
+    found = context.qualify(call.func) if isinstance(call.func, ast.Name | ast.Attribute) else None
+    if found is not None and found.name in ELSEWHERE:
+        return True
+    keyword = next((k.arg for k in call.keywords if use.text.node in ast.walk(k.value)), None)
+    if keyword == "pin_memory_device":
+        return True
+    return isinstance(call.func, ast.Attribute) and call.func.attr == "cuda"
+
+
+def _check_test(context: Context, use: Use) -> None:
+    """Tests that name one GPU cannot be said of another accelerator."""
+    if use.role in TESTS and use.text.index is not None:
+        use.role, use.reason = "fixed", NUMBERED
+
+
+def _check_lookups(context: Context, use: Use, groups: Groups) -> None:
+    """A key moves only where every look-up in its dictionary is by a device variable, whose group it then joins."""
+    for node in context.tree.names:
+        scope = context.tree.scopes.get(node) or context.tree.scope
+        if not isinstance(node.ctx, ast.Load) or key_of(context.tree, node, scope) not in use.keys:
+            continue
+        parent = context.tree.parents[node]
+        index = parent.slice if isinstance(parent, ast.Subscript) and parent.value is node else None
+        if isinstance(parent, ast.Attribute) and parent.attr == "get" and isinstance(call := context.tree.parents[parent], ast.Call):
+            index = call.args[0] if call.args else None
+        if index is None or isinstance(index, ast.Constant):
+            use.role, use.reason = "fixed", f"its dictionary is also read in another way, on line {node.lineno}"
+            return
+        if isinstance(index, ast.Name) and (key := key_of(context.tree, index, scope)):
+            groups.join((use.keys[0], key))
+
+
+def device_sinks(context: Context) -> Iterator[Key]:
+    """Variables and attributes that the file uses as a device: ``.to(d)``, ``device=d``, ``torch.device(d)``."""
+    for call in context.tree.calls:
+        scope = context.tree.scopes[call]
+        candidates = [k.value for k in call.keywords if k.arg in ("device", "map_location", "device_type")]
+        if context.named(call.func, "torch.device", "torchport.shim.device"):
+            candidates += call.args[:1]
+        for node in candidates:
+            if key := key_of(context.tree, node, scope):
+                yield key
+
+
+def _group(rule: Rule, context: Context, group: list[Use], proved: bool) -> Iterator[Finding]:
+    blocker = next((use for use in group if use.role == "fixed"), None)
+    label = f"{rule.code}:{group[0].text.line}:{group[0].text.node.col_offset}"
+    for use in group:
+        node = use.text.node
+        if use.role in TESTS and guards_kernel(context, node):
+            yield context.leave(rule, node, KERNEL_REASON)
+        elif use.role == "unknown":
+            yield context.leave(rule, node, use.reason)
+        elif not proved:
+            keys = " and ".join(sorted({repr(key[1]) for key in use.keys})) or "this text"
+            yield context.leave(rule, node, use.reason or UNPROVED.format(keys))
+        elif use is blocker or use.role == "fixed":
+            yield context.leave(rule, node, use.reason)
+        elif blocker is not None:
+            yield context.leave(rule, node, f"it carries one value with line {blocker.text.line}, which cannot be rewritten: {blocker.reason}")
+        else:
+            yield context.rewrite(rule, node, *_new(context, use), group=label, review="glance" if use.role in TESTS else None)
+
+
+def _new(context: Context, use: Use) -> list[New]:
+    """What becomes of one use; a whole choice by availability becomes one call."""
+    node = use.text.node
+    if use.role in TESTS:
+        return [New(node, "shim.accelerator_type()")]
+    if use.role == "device":
+        call = use.consumer
+        assert isinstance(call, ast.Call)
+        return [_device_call(context, use, call)]
+    index = use.text.index or ""
+    as_device = use.role == "to" or (use.role == "argument" and _torch_argument(context, use))
+    text = f"shim.device({index})" if as_device else value(index)
+    return [New(_choice(context, node) or node, text)]
+
+
+def value(index: str | None) -> str:
+    """A device as a string."""
+    return f"str(shim.device({index}))" if index else "shim.device().type"
+
+
+def _device_call(context: Context, use: Use, call: ast.Call) -> New:
+    arguments = [*call.args, *(k.value for k in call.keywords)]
+    first = arguments[0]
+    index = use.text.index or ""
+    if len(arguments) == 2 and first is use.text.node and not index:
+        index = context.source(arguments[1])
+    if first is use.text.node or _choice(context, use.text.node) is first:
+        whole = _choice(context, call, devices=True) if first is use.text.node else None
+        return New(whole or call, f"shim.device({index})")
+    return New(use.text.node, value(index))
+
+
+def _choice(context: Context, node: ast.expr, devices: bool = False) -> ast.IfExp | None:
+    """``node if torch.cuda.is_available() else "cpu"``, or the same turned round, as a whole."""
+    parent = context.tree.parents[node]
+    if not isinstance(parent, ast.IfExp):
+        return None
+    test, turned = parent.test, False
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        test, turned = test.operand, True
+    if node is not (parent.orelse if turned else parent.body) or not is_available(context, test):
+        return None
+    other = parent.body if turned else parent.orelse
+    if devices and isinstance(other, ast.Call) and context.named(other.func, "torch.device") and len(other.args) == 1:
+        other = other.args[0]
+    if not isinstance(other, ast.Constant) or other.value != "cpu":
+        return None
+    context.claimed.add(test.func)  # type: ignore[attr-defined]
+    return parent
+
+
+def _torch_argument(context: Context, use: Use) -> bool:
+    """Whether the argument goes to PyTorch itself, which takes a device; a function of the program gets a string as before."""
+    call = use.consumer
+    if not isinstance(call, ast.Call):
+        return False
+    keyword = next((k.arg for k in call.keywords if use.text.node in ast.walk(k.value)), None)
+    if keyword == "device_type":
+        return False
+    if isinstance(call.func, ast.Name | ast.Attribute) and (found := context.qualify(call.func)):
+        if found.name in ("torch.distributed.device_mesh.init_device_mesh", "torch.distributed.init_device_mesh"):
+            return False
+        return found.name.startswith(("torch.", "torchport.shim"))
+    return isinstance(call.func, ast.Attribute) and (call.func.attr.startswith("new_") or call.func.attr in ("to", "to_empty"))
+
+
+def device_numbers(rule: Rule, context: Context) -> Iterator[Finding]:
+    """``torch.device(0)``, ``.to(0)``, ``device=torch.cuda.current_device()``: PyTorch reads a number as a CUDA device."""
+    for call in context.tree.calls:
+        for node in _device_arguments(context, call):
+            if isinstance(node, ast.Constant) and type(node.value) is int:
+                yield context.rewrite(rule, node, New(node, f"shim.device({node.value})"))
+            elif isinstance(node, ast.Call) and context.named(node.func, "torch.cuda.current_device", "torch.accelerator.current_device_index"):
+                context.claimed.add(node.func)
+                yield context.rewrite(rule, node, New(node, "shim.device()"))
+            elif (name := chain(node)) and name[-1] in ("rank", "local_rank", "gpu", "gpu_id", "device_id", "local_gpu"):
+                doubt = "" if name[-1].endswith("rank") else f"whether {'.'.join(name)} is a number is not seen here; --unsafe rewrites it"
+                yield context.rewrite(rule, node, New(node, f"shim.device({context.source(node)})"), doubt=doubt)
+
+
+def _device_arguments(context: Context, call: ast.Call) -> Iterator[ast.expr]:
+    func = call.func
+    if context.named(func, "torch.device"):
+        if len(call.args) == 1 and isinstance(call.args[0], ast.Constant) and type(call.args[0].value) is int:
+            return
+        return
+    found = context.qualify(func) if isinstance(func, ast.Name | ast.Attribute) else None
+    if isinstance(func, ast.Attribute) and func.attr == "to" and found is None and call.args:
+        yield call.args[0]
+    if found is not None and found.name.startswith("torchport."):
+        return
+    for keyword in call.keywords:
+        if keyword.arg == "device" and not _memory(found.name if found else ""):
+            yield keyword.value
+
+
+def _memory(name: str) -> bool:
+    """Functions of torch.cuda take a number as what it is."""
+    return name.startswith(("torch.cuda.", "torch.accelerator."))
+
+
+def device_from_variable(rule: Rule, context: Context) -> Iterator[Finding]:
+    """``torch.device(args.device)``: the shim reads what a user typed, ``cuda`` as well as ``tpu``; also ``torch.device(0)``."""
+    strings = {key for use in find_uses(context.tree) for key in use.keys if use.role in ("value", "member")}
+    for call in context.calls("torch.device"):
+        if len(call.args) != 1 or call.keywords:
+            continue
+        node = call.args[0]
+        number = isinstance(node, ast.Constant) and type(node.value) is int
+        current = isinstance(node, ast.Call) and context.named(node.func, "torch.cuda.current_device")
+        key = key_of(context.tree, node, context.tree.scopes[call])
+        if current:
+            context.claimed.add(node.func)  # type: ignore[attr-defined]
+            yield context.rewrite(rule, call, New(call, "shim.device()"))
+        elif number or (key is not None and key in strings):
+            yield context.rewrite(rule, call.func, New(call.func, "shim.device"))
+
+
+def is_cuda(rule: Rule, context: Context) -> Iterator[Finding]:
+    """``x.is_cuda`` is False on every other accelerator."""
+    for node in context.tree.attributes:
+        if node.attr != "is_cuda" or not isinstance(node.ctx, ast.Load) or context.qualify(node) is not None:
+            continue
+        if "is_cuda" in context.stored:
+            yield context.leave(rule, node, "the program has an attribute of this name of its own")
+        elif guards_kernel(context, node):
+            yield context.leave(rule, node, KERNEL_REASON)
+        elif isinstance(parent := context.tree.parents[node], ast.Call) and parent.func is node:
+            yield context.leave(rule, node, "it is called, so it is not the attribute of a tensor")
+        else:
+            text = f"{context.source(node.value)}.device.type == shim.accelerator_type()"
+            yield context.rewrite(rule, node, New(node, f"({text})" if _needs_brackets(parent, node) else text))
+
+
+def _needs_brackets(parent: ast.AST, node: ast.expr) -> bool:
+    if isinstance(parent, ast.BoolOp | ast.If | ast.While | ast.Assert | ast.IfExp | ast.Return | ast.Assign | ast.keyword):
+        return False
+    if isinstance(parent, ast.Call):
+        return parent.func is node
+    if isinstance(parent, ast.UnaryOp):
+        return not isinstance(parent.op, ast.Not)
+    return not isinstance(parent, ast.comprehension | ast.GeneratorExp | ast.ListComp | ast.Tuple | ast.List)

@@ -1,0 +1,94 @@
+"""Loaders and checkpoints: pinned memory, torch.load, fused optimizers."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from torchport.model import Finding, Rule
+from torchport.rewrite.context import Context, New
+from torchport.rewrite.cst import change_call, keyword_of
+
+PINNED = "shim.is_pin_memory_supported()"
+FUSED = "shim.is_fused_optimizer_supported()"
+
+
+def load(rule: Rule, context: Context) -> Iterator[Finding]:
+    """``torch.load`` to anything but the CPU goes through the shim, which can place tensors on every back end."""
+    for node in context.tree.names:
+        found = context.qualify(node)
+        if found is None or found.name != "torch.load" or not isinstance(node.ctx, ast.Load):
+            continue
+        call = context.tree.parents[node]
+        if isinstance(call, ast.Call) and call.func is node and _to_cpu(context, call):
+            continue
+        yield context.rewrite(rule, node, New(node, "shim.load"), doubt=found.doubt)
+
+
+def _to_cpu(context: Context, call: ast.Call) -> bool:
+    place = call.args[1] if len(call.args) > 1 else next((k.value for k in call.keywords if k.arg == "map_location"), None)
+    if isinstance(place, ast.Call) and context.named(place.func, "torch.device") and place.args:
+        place = place.args[0]
+    return isinstance(place, ast.Constant) and place.value == "cpu"
+
+
+def pin_memory(rule: Rule, context: Context) -> Iterator[Finding]:
+    """``pin_memory=True`` and ``tensor.pin_memory()``: only some back ends have pinned memory."""
+    for call in context.tree.calls:
+        yield from _pin_keywords(rule, context, call)
+    for call, func in context.methods("pin_memory"):
+        if not call.args and not call.keywords:
+            yield context.rewrite(rule, call, New(call, f"shim.pin_memory({context.source(func.value)})"))
+    yield from _truths(rule, context, "pin_memory", PINNED)
+
+
+def _pin_keywords(rule: Rule, context: Context, call: ast.Call) -> Iterator[Finding]:
+    found = context.qualify(call.func) if isinstance(call.func, ast.Name | ast.Attribute) else None
+    name = found.name if found else ""
+    for keyword in call.keywords:
+        value = keyword.value
+        if keyword.arg == "pin_memory":
+            if isinstance(value, ast.Constant) and value.value is True:
+                yield context.rewrite(rule, value, New(value, PINNED))
+            elif name.startswith("torch.") and not isinstance(value, ast.Constant) and "is_pin_memory_supported" not in context.source(value):
+                text = context.source(value)
+                simple = isinstance(value, ast.Name | ast.Attribute | ast.Call | ast.Subscript)
+                yield context.rewrite(rule, value, New(value, f"{PINNED} and {text if simple else f'({text})'}"))
+        elif keyword.arg == "pin_memory_device" and not (isinstance(value, ast.Constant) and value.value in ("", "cpu")):
+            source = context.source(call)
+            yield context.change(
+                rule,
+                call,
+                lambda s=source: change_call(  # type: ignore[misc]
+                    s, context.text.newline, None, lambda old: [a for a in old if keyword_of(a) != "pin_memory_device"]
+                ),
+                shim=False,
+            )
+
+
+def fused(rule: Rule, context: Context) -> Iterator[Finding]:
+    """``fused=True`` of an optimizer is refused by PyTorch/XLA."""
+    for call in context.tree.calls:
+        found = context.qualify(call.func) if isinstance(call.func, ast.Name | ast.Attribute) else None
+        if found is None or not found.name.startswith("torch.optim."):
+            continue
+        for keyword in call.keywords:
+            if keyword.arg == "fused" and isinstance(keyword.value, ast.Constant) and keyword.value.value is True:
+                yield context.rewrite(rule, keyword.value, New(keyword.value, FUSED))
+    if any((found := context.qualify(node)) and found.name.startswith("torch.optim") for node in context.tree.names):
+        yield from _truths(rule, context, "fused", FUSED)
+
+
+def _truths(rule: Rule, context: Context, key: str, new: str) -> Iterator[Finding]:
+    """``True`` for ``key`` in a dictionary of keyword arguments, however it is written."""
+    for node in ast.walk(context.tree.module):
+        pairs: list[tuple[object, ast.expr]] = []
+        if isinstance(node, ast.Dict):
+            pairs = [(k.value, v) for k, v in zip(node.keys, node.values, strict=True) if isinstance(k, ast.Constant)]
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "dict":
+            pairs = [(k.arg, k.value) for k in node.keywords if key != "pin_memory"]
+        elif isinstance(node, ast.Assign) and isinstance(target := node.targets[0], ast.Subscript) and isinstance(target.slice, ast.Constant):
+            pairs = [(target.slice.value, node.value)]
+        for name, value in pairs:
+            if name == key and isinstance(value, ast.Constant) and value.value is True:
+                yield context.rewrite(rule, value, New(value, new))

@@ -1,0 +1,180 @@
+"""One file through the house: facts, findings, edits in passes to a fixed point, checks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from torchport.analysis.project import ProjectFacts
+from torchport.analysis.scopes import Tree
+from torchport.model import Edit, Finding, Problem, Rule, Target
+from torchport.rewrite import amp, devices, distributed, loading, loops, moves, reports
+from torchport.rewrite.checks import fault, parse
+from torchport.rewrite.context import Context, Transformer
+from torchport.rewrite.imports import shim_imports, shim_name, unused_imports
+from torchport.rewrite.rename import Index, build_index, rename_imports, rename_uses
+from torchport.rewrite.text import Origin, Text, overlap, splice
+
+if TYPE_CHECKING:
+    from torchport.project.source import Source
+
+PASSES = 25
+TRANSFORMERS: dict[str, Transformer] = {
+    "device-strings": devices.device_strings,
+    "device-numbers": devices.device_numbers,
+    "device-from-variable": devices.device_from_variable,
+    "is-cuda": devices.is_cuda,
+    "cuda-method": moves.cuda_method,
+    "type-string": moves.type_string,
+    "autocast": amp.autocast,
+    "with-device": amp.with_device,
+    "half": amp.half,
+    "load": loading.load,
+    "pin-memory": loading.pin_memory,
+    "fused": loading.fused,
+    "device-ids": distributed.device_ids,
+    "nccl": distributed.nccl,
+    "step-boundary": loops.step_boundary,
+    "current-accelerator": reports.current_accelerator,
+    "star-import": reports.star_import,
+    "dynamic-access": reports.dynamic_access,
+    "cuda-in-text": reports.cuda_in_text,
+    "other-backend": reports.other_backend,
+    "generator": reports.generator,
+}
+STUB = "a stub describes an API and does not run"
+OTHER = "the file serves PyTorch/XLA or a TPU already"
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What became of one source: the edits made, what is left, the new text if it changes, and what went wrong."""
+
+    applied: list[Finding] = field(default_factory=list)
+    left: list[Finding] = field(default_factory=list)
+    text: str | None = None
+    problems: list[Problem] = field(default_factory=list)
+
+
+def prefilter(rules: Iterable[Rule]) -> re.Pattern[bytes]:
+    """Matches the bytes of every file that one of ``rules`` may concern."""
+    words = sorted({word for rule in rules for word in rule.triggers})
+    return re.compile(b"|".join(re.escape(word.encode()) for word in words) or rb"(?!)")
+
+
+def migrate_source(
+    source: Source, rules: tuple[Rule, ...], target: Target, *, unsafe: bool = False, project: ProjectFacts | None = None
+) -> Outcome:
+    """Rewrite what can be proved, report the rest. Nothing is written here; a text that fails a check is not given back."""
+    try:
+        return _migrate(source, rules, target, unsafe, project or ProjectFacts())
+    except SyntaxError as error:
+        return Outcome(problems=[Problem(_syntax(error), error.lineno or 0)])
+    except (RecursionError, MemoryError, ValueError) as error:
+        return Outcome(problems=[Problem(f"too deeply nested or not Python, left alone ({type(error).__name__}: {error})")])
+
+
+def _syntax(error: SyntaxError) -> str:
+    import sys
+
+    version = ".".join(map(str, sys.version_info[:2]))
+    return f"not readable as Python {version}: {error.msg}; left alone (run torchport with the Python that runs the file)"
+
+
+def _migrate(source: Source, rules: tuple[Rule, ...], target: Target, unsafe: bool, project: ProjectFacts) -> Outcome:
+    first = parse(source.text, source.path)
+    original, origin = Text(source.text), Origin()
+    index = build_index(rules, target)
+    applied: list[Finding] = []
+    tree, text = first, original
+    read_only = STUB if source.path.endswith(".pyi") else ""
+    for _ in range(PASSES):
+        context = Context(tree, text, target, unsafe, shim_name(tree), project)
+        findings = list(_findings(rules, index, context))
+        if not read_only and any(f.name == reports.OTHER_BACKEND for f in findings):
+            read_only = OTHER
+        if read_only:
+            return Outcome(left=[_note(f, read_only) for f in findings])
+        chosen, edits = _choose(findings)
+        if not chosen:
+            break
+        edits += shim_imports(tree, text, chosen, context.shim)
+        applied += [_located(f, text, original, origin) for f in chosen]
+        tree, text = _spliced(source, text, edits, origin)
+    else:
+        return _refused(applied, "the edits did not come to an end; please report this file")
+    left = [_located(f, text, original, origin) for f in findings if f.reason]
+    if not applied:
+        return Outcome(left=left)
+    dead = unused_imports(first, tree, text, source.path.endswith("__init__.py"))
+    if dead:
+        tree, text = _spliced(source, text, dead, origin)
+    after = text.bytes.decode()
+    why = fault(source.text, first, after, source.path)
+    if not why and dead and _choose(list(_findings(rules, index, Context(tree, text, target, unsafe, shim_name(tree), project))))[0]:
+        why = "a second run would change it again"
+    if why:
+        return _refused(applied, why, left)
+    return Outcome(applied, left, after)
+
+
+def _spliced(source: Source, text: Text, edits: list[Edit], origin: Origin) -> tuple[Tree, Text]:
+    new = splice(text.bytes, edits).decode()
+    origin.add(edits)
+    return parse(new, source.path), Text(new)
+
+
+def _findings(rules: tuple[Rule, ...], index: Index, context: Context) -> Iterator[Finding]:
+    """Transformers first, since they claim names; each place is reported once by each rule."""
+    seen: set[tuple[str, int, int]] = set()
+    for finding in _all_findings(rules, index, context):
+        place = (finding.code, finding.start, finding.end)
+        if place not in seen:
+            seen.add(place)
+            yield finding
+
+
+def _all_findings(rules: tuple[Rule, ...], index: Index, context: Context) -> Iterator[Finding]:
+    for rule in rules:
+        if rule.transformer:
+            yield from TRANSFORMERS[rule.transformer](rule, context)
+    yield from rename_imports(index, context)
+    yield from rename_uses(index, context)
+
+
+def _choose(findings: list[Finding]) -> tuple[list[Finding], list[Edit]]:
+    """Findings whose edits do not meet; a group is taken whole or waits whole for the next pass."""
+    groups: dict[object, list[Finding]] = {}
+    for number, finding in enumerate(sorted(findings, key=lambda f: (f.start, -f.end))):
+        if finding.edits:
+            groups.setdefault(finding.group or number, []).append(finding)
+    chosen: list[Finding] = []
+    edits: list[Edit] = []
+    for group in groups.values():
+        new = [edit for finding in group for edit in finding.edits]
+        if not any(overlap(edit, edits) for edit in new) and not any(overlap(e, new) for e in new):
+            chosen += group
+            edits += new
+    return chosen, edits
+
+
+def _located(finding: Finding, text: Text, original: Text, origin: Origin) -> Finding:
+    """The finding with the lines and columns of the file before the run."""
+    line, column = original.position(origin(finding.start))
+    end_line, end_column = original.position(max(origin(finding.end), origin(finding.start)))
+    return replace(finding, line=line, column=column, end_line=end_line, end_column=end_column)
+
+
+def _note(finding: Finding, reason: str) -> Finding:
+    return replace(finding, edits=(), reason=reason, effect="none")
+
+
+def _refused(applied: list[Finding], why: str, left: list[Finding] | None = None) -> Outcome:
+    """A file that is left alone: every edit becomes a finding that is left for a person."""
+    reason = f"not rewritten: {why}"
+    return Outcome(
+        left=[*(replace(f, edits=(), reason=reason) for f in applied), *(left or [])],
+        problems=[Problem(f"left alone: {why}")],
+    )

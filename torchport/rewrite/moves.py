@@ -1,0 +1,115 @@
+"""Methods that move to CUDA: ``.cuda()`` on tensors and modules, type strings."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from torchport.analysis.literals import device_text
+from torchport.model import Finding, Rule
+from torchport.rewrite.context import Context
+from torchport.rewrite.cst import argument, change_method, source_of, with_keyword
+
+if TYPE_CHECKING:
+    import libcst as cst
+
+FLAGS = frozenset(("args", "arg", "opt", "opts", "options", "cfg", "config", "conf", "hparams", "params", "flags", "FLAGS", "params"))
+TYPE = re.compile(r"torch\.cuda\.(\w+)Tensor")
+DTYPES = {
+    "Float": "float32", "Double": "float64", "Half": "float16", "BFloat16": "bfloat16", "Byte": "uint8", "Char": "int8",
+    "Short": "int16", "Int": "int32", "Long": "int64", "Bool": "bool",
+}  # fmt: skip
+
+
+def cuda_method(rule: Rule, context: Context) -> Iterator[Finding]:
+    """``x.cuda(...)`` becomes ``x.to(shim.device(...), ...)``."""
+    for node in context.tree.attributes:
+        if node.attr != "cuda" or not isinstance(node.ctx, ast.Load) or context.qualify(node) is not None:
+            continue
+        parent = context.tree.parents[node]
+        if not (isinstance(parent, ast.Call) and parent.func is node):
+            if not _is_flag(context, node, parent):
+                yield context.leave(rule, node, "the method is handed on without a call; write `lambda t: t.to(shim.device())` for tensors")
+            continue
+        if reason := _not_ours(context, node):
+            yield context.leave(rule, parent, reason)
+        elif any(isinstance(a, ast.Starred) for a in parent.args) or any(k.arg is None for k in parent.keywords):
+            yield context.leave(rule, parent, "its arguments are handed on with a star, so that the device among them is not seen")
+        else:
+            source = context.source(parent)
+            yield context.change(rule, parent, lambda s=source: change_method(s, context.text.newline, "to", _to_arguments))  # type: ignore[misc]
+
+
+def _is_flag(context: Context, node: ast.Attribute, parent: ast.AST) -> bool:
+    """``args.cuda`` and ``self.cuda`` as a truth value are not the method."""
+    base = node.value
+    name = base.id if isinstance(base, ast.Name) else base.attr if isinstance(base, ast.Attribute) else ""
+    if "cuda" in context.stored or name in FLAGS:
+        return True
+    return isinstance(parent, ast.If | ast.While | ast.BoolOp | ast.Assert) or (isinstance(parent, ast.IfExp) and parent.test is node) or (
+        isinstance(parent, ast.UnaryOp) and isinstance(parent.op, ast.Not)
+    )
+
+
+def _not_ours(context: Context, node: ast.Attribute) -> str:
+    receiver = node.value
+    if isinstance(receiver, ast.Call) and isinstance(receiver.func, ast.Name) and receiver.func.id == "super":
+        return "a `cuda` method that calls the one it overrides; give the class a `to` method as well"
+    if isinstance(receiver, ast.Name) and receiver.id == "self":
+        around = next((n for n in context.tree.ancestors(node) if isinstance(n, ast.ClassDef)), None)
+        if around is not None and any(isinstance(s, ast.FunctionDef) and s.name == "cuda" for s in around.body):
+            return "it calls the `cuda` method that this class defines"
+    if any(isinstance(n, ast.keyword) and n.arg == "map_location" for n in context.tree.ancestors(node)):
+        return "here it moves a storage while a file is loaded; give map_location a device instead"
+    names = {n.id for n in context.tree.names if isinstance(n, ast.Name)} | {c.name for c in context.tree.classes}
+    if own := sorted(context.project.own_cuda & (names | set(context.tree.scope.names))):
+        return f"class {own[0]} of this project has a `cuda` method and no `to` method, and this may be one"
+    return ""
+
+
+def _to_arguments(old: list[cst.Arg]) -> list[cst.Arg]:
+    """``(device, non_blocking, memory_format)`` of ``.cuda`` as arguments of ``.to``."""
+    names = ("device", "non_blocking", "memory_format")
+    given = {arg.keyword.value if arg.keyword else names[position]: arg for position, arg in enumerate(old)}
+    device = given.pop("device", None)
+    source = _device_source(source_of(device)) if device is not None else ""
+    rest = [arg if arg.keyword else with_keyword(arg, name) for name, arg in given.items()]
+    return [argument(source or "shim.device()"), *rest]
+
+
+def _device_source(source: str) -> str:
+    node = ast.parse(f"({source})", mode="eval").body
+    text = device_text(node)
+    if text is not None:
+        return f"shim.device({text.index or ''})"
+    if isinstance(node, ast.Constant) and node.value is None:
+        return "shim.device()"
+    return source if source.startswith("shim.device(") else f"shim.device({source})"
+
+
+def type_string(rule: Rule, context: Context) -> Iterator[Finding]:
+    """``x.type("torch.cuda.FloatTensor")`` becomes ``x.to(shim.device(), torch.float32)``."""
+    for node in context.tree.strings:
+        match = TYPE.fullmatch(node.value) if isinstance(node, ast.Constant) else None
+        if match is None:
+            continue
+        call = context.tree.parents[node]
+        func = call.func if isinstance(call, ast.Call) else None
+        if not (isinstance(call, ast.Call) and isinstance(func, ast.Attribute) and func.attr == "type" and len(call.args) == 1 and not call.keywords):
+            if not _default_type(context, call):
+                yield context.leave(rule, node, "a tensor type in a text has no name on a TPU; test `.dtype` and `.device.type`")
+        elif match[1] not in DTYPES or context.tree.scope.find("torch") is None:
+            yield context.leave(rule, call, f"no dtype is known for {match[0]}, or the file does not import torch by its name")
+        else:
+            arguments = lambda _old, dtype=DTYPES[match[1]]: [argument("shim.device()"), argument(f"torch.{dtype}")]  # noqa: E731
+            yield context.change(
+                rule, call, lambda s=context.source(call), a=arguments: change_method(s, context.text.newline, "to", a)  # type: ignore[misc]
+            )
+
+
+def _default_type(context: Context, call: ast.AST) -> bool:
+    return isinstance(call, ast.Call) and context.named(
+        call.func, "torch.set_default_tensor_type", "torchport.shim.set_default_tensor_type"
+    )

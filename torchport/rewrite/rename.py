@@ -1,0 +1,185 @@
+"""Names: what a rule gives as data. A dotted chain is renamed where it is used, a name imported alone where it is imported."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from torchport.analysis.names import Qualified, canonical
+from torchport.model import Finding, Rule
+from torchport.rewrite.context import Context, New
+from torchport.rewrite.cst import TooDeep, replace_name
+
+PATCHED = "the program puts its own function in this place on line {}; decide which of the two is meant"
+ANNOTATION = "a type annotation: it is not run"
+STORED = "the program replaces it; a migrated caller no longer goes through it"
+
+
+@dataclass(slots=True)
+class Index:
+    """Qualified name to its rule and what it becomes, an empty text where it is left for a person."""
+
+    exact: dict[str, tuple[Rule, str]] = field(default_factory=dict)
+    modules: dict[str, Rule] = field(default_factory=dict)
+    roots: frozenset[str] = frozenset()
+
+    def find(self, name: str) -> tuple[Rule, str, int] | None:
+        """The rule for ``name`` or for its longest known beginning, what it becomes, and the number of parts matched."""
+        parts = name.split(".")
+        for count in range(len(parts), 0, -1):
+            start = ".".join(parts[:count])
+            if (hit := self.exact.get(start)) is not None:
+                return *hit, count
+            if (rule := self.modules.get(start)) is not None and (count < len(parts) or rule.match):
+                return rule, "", len(parts)
+        return None
+
+
+def build_index(rules: tuple[Rule, ...], target: str) -> Index:
+    """All names of all rules that say what to do with them by data alone."""
+    index = Index()
+    for rule in rules:
+        for name in rule.match:
+            if name.endswith(".*"):
+                index.modules[name[:-2]] = rule
+            else:
+                index.exact.setdefault(name, (rule, ""))
+        for name, new in rule.rename.get(target, {}).items():
+            index.exact[name] = (rule, new)
+    index.roots = frozenset(name.partition(".")[0] for name in [*index.exact, *index.modules])
+    return index
+
+
+def rename_uses(index: Index, context: Context) -> Iterator[Finding]:
+    """Every use of a known name that no transformer has claimed."""
+    for node in context.tree.names:
+        found = context.qualify(node)
+        if found is None or found.name.partition(".")[0] not in index.roots or node in context.claimed:
+            continue
+        hit = index.find(found.name)
+        if hit is None:
+            continue
+        rule, new, count = hit
+        site: ast.expr = node
+        for _ in range(found.name.count(".") + 1 - count):
+            if not isinstance(site, ast.Attribute):
+                break
+            site = site.value
+        if site in context.claimed:
+            continue
+        if isinstance(node, ast.Name) and shim_name(new) and _imported_alone(context, node):
+            continue
+        finding = _use(rule, new, node, site, found, context)
+        if finding is not None:
+            yield finding
+
+
+def _use(rule: Rule, new: str, node: ast.expr, site: ast.expr, found: Qualified, context: Context) -> Finding | None:
+    ctx = node.ctx if isinstance(node, ast.Name | ast.Attribute) else ast.Load()
+    if not isinstance(ctx, ast.Load):
+        return context.leave(rule, node, rule.reason if rule.effect == "none" else STORED)
+    if in_annotation(context, node):
+        return context.leave(rule, node, ANNOTATION, effect="none")
+    if not new:
+        return context.leave(rule, node, found.doubt or rule.reason)
+    if found.name in context.patched:
+        return context.leave(rule, node, PATCHED.format(context.patched[found.name]))
+    try:
+        text = replace_name(context.source(site), context.text.newline, new)
+    except TooDeep as error:
+        return context.leave(rule, node, str(error))
+    return context.rewrite(rule, site, New(site, text), doubt=found.doubt)
+
+
+def in_annotation(context: Context, node: ast.AST) -> bool:
+    """Whether ``node`` stands in an annotation of a variable, a parameter or a result."""
+    child: ast.AST = node
+    for parent in context.tree.ancestors(node):
+        if isinstance(parent, ast.AnnAssign):
+            return child is parent.annotation
+        if isinstance(parent, ast.arg):
+            return True
+        if isinstance(parent, ast.FunctionDef | ast.AsyncFunctionDef):
+            return child is parent.returns or any(
+                child is arg.annotation
+                for arg in (*parent.args.posonlyargs, *parent.args.args, *parent.args.kwonlyargs, parent.args.vararg, parent.args.kwarg)
+                if arg is not None
+            )
+        if isinstance(parent, ast.stmt):
+            return False
+        child = parent
+    return False
+
+
+def in_type_checking(context: Context, node: ast.AST) -> bool:
+    """Whether ``node`` stands in ``if TYPE_CHECKING:``."""
+    return any(
+        isinstance(parent, ast.If) and ast.unparse(parent.test).rpartition(".")[2] == "TYPE_CHECKING"
+        for parent in context.tree.ancestors(node)
+    )
+
+
+def shim_name(new: str) -> str:
+    """The name that can be imported from the shim in place of another, or an empty text."""
+    name = new.removeprefix("shim.")
+    return name if name != new and name.isidentifier() else ""
+
+
+def _imported_alone(context: Context, node: ast.Name) -> bool:
+    """A bare name whose import statement is rewritten: its uses stay as they are."""
+    scope = context.tree.scopes.get(node)
+    home = scope.find(node.id) if scope else None
+    if home is None:
+        return False
+    return any(b.kind == "import" and isinstance(b.node, ast.ImportFrom) for b in home.names[node.id])
+
+
+def rename_imports(index: Index, context: Context) -> Iterator[Finding]:
+    """``from torch.cuda.amp import autocast`` becomes ``from torchport.shim import autocast``."""
+    for node in context.tree.imports:
+        if not isinstance(node, ast.ImportFrom) or node.level or node.module is None:
+            continue
+        moving: list[tuple[ast.alias, str, Rule]] = []
+        for alias in node.names:
+            hit = index.exact.get(canonical(f"{node.module}.{alias.name}"))
+            if alias.name == "*" or hit is None:
+                continue
+            if name := shim_name(hit[1]):
+                moving.append((alias, name, hit[0]))
+        if moving:
+            yield _import(node, moving, context)
+
+
+def _import(node: ast.ImportFrom, moving: list[tuple[ast.alias, str, Rule]], context: Context) -> Finding:
+    rule = moving[0][2]
+    if in_type_checking(context, node):
+        return context.leave(rule, node, ANNOTATION, effect="none")
+    source = context.source(node)
+    fresh = ", ".join(_alias(new, alias.asname or alias.name) for alias, new, _ in moving)
+    if len(moving) == len(node.names):
+        if "#" in source or "(" in source:
+            text = _module_only(source, node, moving)
+            if text is None:
+                return context.leave(rule, node, "a comment or a change of name stands inside this import; rewrite it by hand")
+            return context.rewrite(rule, node, New(node, text, shim=False))  # type: ignore[arg-type]
+        return context.rewrite(rule, node, New(node, f"from torchport.shim import {fresh}", shim=False))  # type: ignore[arg-type]
+    line = context.text.line_text(node.lineno).strip()
+    if "#" in source or not line.startswith(b"from") or b";" in line:
+        return context.leave(rule, node, "only some of the names of this import move; write them on a line of their own")
+    staying = ", ".join(_alias(a.name, a.asname or a.name) for a in node.names if all(a is not m for m, _, _ in moving))
+    indent = context.text.indent(node.lineno)
+    text = f"from {node.module} import {staying}{context.text.newline}{indent}from torchport.shim import {fresh}"
+    return context.rewrite(rule, node, New(node, text, shim=False))  # type: ignore[arg-type]
+
+
+def _alias(name: str, used: str) -> str:
+    return name if name == used else f"{name} as {used}"
+
+
+def _module_only(source: str, node: ast.ImportFrom, moving: list[tuple[ast.alias, str, Rule]]) -> str | None:
+    """Change the module alone, so that the shape of the brackets and the comments in them stay."""
+    if any(new != alias.name for alias, new, _ in moving) or node.module is None:
+        return None
+    head, _, rest = source.partition("import")
+    return head.replace(node.module, "torchport.shim", 1) + "import" + rest if node.module in head else None

@@ -1,0 +1,88 @@
+"""What is seen and, for the most part, left for a person: dynamic access, star imports, code in texts, other back ends."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from torchport.model import Finding, Rule
+from torchport.rewrite.context import Context, New
+
+OTHER_BACKEND = "already-on-xla"
+CODE = re.compile(r"torch\.(backends\.)?cuda\b|\.cuda\(")
+RUNS = re.compile(r"(^|\.)(eval|exec|_eval|compile|run|Popen|call|check_call|check_output|system|patch|setattr|object)$")
+
+
+def current_accelerator(rule: Rule, context: Context) -> Iterator[Finding]:
+    """``torch.accelerator.current_accelerator()`` knows nothing of PyTorch/XLA."""
+    for node in context.tree.names:
+        if not context.named(node, "torch.accelerator.current_accelerator"):
+            continue
+        context.claimed.add(node)
+        call = context.tree.parents[node]
+        if not (isinstance(call, ast.Call) and call.func is node):
+            yield context.leave(rule, node, "it is handed on without a call")
+        elif isinstance(context.tree.parents[call], ast.Compare):
+            yield context.leave(rule, call, "it is compared, with None most likely; ask shim.is_available()")
+        else:
+            yield context.rewrite(rule, call, New(call, "shim.device()"))
+
+
+def star_import(rule: Rule, context: Context) -> Iterator[Finding]:
+    """``from torch.cuda import *``: where its names are used cannot be told from those of other places."""
+    for scope in {context.tree.scope, *context.tree.scopes.values()}:
+        for module, node in scope.stars:
+            if module.startswith("torch.cuda"):
+                used = sorted(
+                    {n.id for n in context.tree.names if isinstance(n, ast.Name) and scope.find(n.id) is None and not hasattr(__builtins__, n.id)}
+                    - set(dir(__import__("builtins")))
+                )
+                yield context.leave(rule, node, f"{rule.reason}: {', '.join(used) or 'none seen'}")
+
+
+def dynamic_access(rule: Rule, context: Context) -> Iterator[Finding]:
+    """``torch.cuda`` as a value: what is asked of it later is not seen."""
+    for node in context.tree.names:
+        found = context.qualify(node)
+        if found is None or found.name not in ("torch.cuda", "torch.cuda.amp", "torch.backends.cuda", "torch.backends.cudnn"):
+            continue
+        if isinstance(node.ctx, ast.Load) and not _truth(context, node):
+            yield context.leave(rule, node, rule.reason)
+
+
+def _truth(context: Context, node: ast.AST) -> bool:
+    """``if cuda and cuda.is_available()``: only whether the import worked is asked."""
+    parent = context.tree.parents[node]
+    return isinstance(parent, ast.BoolOp | ast.If) or (isinstance(parent, ast.Compare) and len(parent.ops) == 1)
+
+
+def cuda_in_text(rule: Rule, context: Context) -> Iterator[Finding]:
+    """CUDA code in a text that is run, or whose name is patched; elsewhere it is only a note."""
+    for node in context.tree.strings:
+        parts = node.values if isinstance(node, ast.JoinedStr) else [node]
+        if not any(isinstance(p, ast.Constant) and isinstance(p.value, str) and CODE.search(p.value) for p in parts):
+            continue
+        around = context.tree.ancestors(node)
+        if isinstance(around[0], ast.Expr):
+            continue
+        calls = [n for n in around if isinstance(n, ast.Call)]
+        runs = any(RUNS.search(ast.unparse(c.func)) for c in calls)
+        yield context.leave(rule, node, rule.reason, effect=None if runs else "none")
+
+
+def other_backend(rule: Rule, context: Context) -> Iterator[Finding]:
+    """A file that imports torch_xla or torch_tpu itself."""
+    for node in context.tree.imports:
+        names = [a.name for a in node.names] if isinstance(node, ast.Import) else [node.module or ""]
+        if any(name.partition(".")[0] in ("torch_xla", "torch_tpu") for name in names):
+            yield context.leave(rule, node, rule.reason, effect="none")
+
+
+def generator(rule: Rule, context: Context) -> Iterator[Finding]:
+    """``torch.Generator(device="cuda")``."""
+    for call in context.calls("torch.Generator"):
+        device = call.args[0] if call.args else next((k.value for k in call.keywords if k.arg == "device"), None)
+        if device is None or (isinstance(device, ast.Constant) and device.value == "cpu"):
+            continue
+        yield context.leave(rule, call, rule.reason)

@@ -1,0 +1,119 @@
+"""Positions and splices. ``ast`` counts columns in UTF-8 bytes, so everything here is UTF-8 bytes of the decoded source."""
+
+from __future__ import annotations
+
+import ast
+import bisect
+import re
+
+from torchport.model import Edit
+
+LINE_END = re.compile(rb"\r\n|\n|\r")
+
+
+class Text:
+    """The source as UTF-8 bytes, with the offset at which each line starts."""
+
+    def __init__(self, source: str) -> None:
+        self.bytes = source.encode()
+        self.starts = [0, *(m.end() for m in LINE_END.finditer(self.bytes))]
+        self.newline = "\r\n" if b"\r\n" in self.bytes else "\n"
+
+    def span(self, node: ast.expr | ast.stmt) -> tuple[int, int]:
+        """First and last byte of ``node``."""
+        assert node.end_lineno is not None
+        assert node.end_col_offset is not None
+        return (
+            self.starts[node.lineno - 1] + node.col_offset,
+            self.starts[node.end_lineno - 1] + node.end_col_offset,
+        )
+
+    def of(self, node: ast.expr | ast.stmt) -> str:
+        """The source text of ``node``."""
+        start, end = self.span(node)
+        return self.bytes[start:end].decode()
+
+    def line(self, offset: int) -> int:
+        """The line number, from 1, of a byte."""
+        return bisect.bisect_right(self.starts, offset)
+
+    def position(self, offset: int) -> tuple[int, int]:
+        """Line from 1 and column from 1, in characters, of a byte."""
+        line = self.line(offset)
+        return line, len(self.bytes[self.starts[line - 1] : offset].decode(errors="replace")) + 1
+
+    def line_text(self, line: int) -> bytes:
+        """A line with its line end."""
+        end = self.starts[line] if line < len(self.starts) else len(self.bytes)
+        return self.bytes[self.starts[line - 1] : end]
+
+    def indent(self, line: int) -> str:
+        """The white space at the start of a line, form feeds left out."""
+        found = re.match(rb"[ \t\f]*", self.line_text(line))
+        return found[0].decode().replace("\f", "") if found else ""
+
+
+def minimal(text: Text, start: int, end: int, new: str) -> Edit:
+    """The smallest edit that turns the span into ``new``, so that edits inside one another seldom meet."""
+    old = text.bytes[start:end].decode()
+    left = 0
+    while left < min(len(old), len(new)) and old[left] == new[left]:
+        left += 1
+    right = 0
+    while right < min(len(old), len(new)) - left and old[-1 - right] == new[-1 - right]:
+        right += 1
+    stop = len(old) - right
+    first = start + len(old[:left].encode())
+    return Edit(first, first + len(old[left:stop].encode()), new[left : len(new) - right])
+
+
+def overlap(edit: Edit, others: list[Edit]) -> bool:
+    """Whether ``edit`` meets one of ``others``. Two insertions at one place meet; equal edits do not, they are one."""
+    for other in others:
+        if edit == other:
+            continue
+        if edit.start < other.end and other.start < edit.end:
+            return True
+        if edit.start == other.start and (edit.start == edit.end or other.start == other.end):
+            return True
+    return False
+
+
+def splice(source: bytes, edits: list[Edit]) -> bytes:
+    """``source`` with all edits made; equal edits are made once."""
+    parts: list[bytes] = []
+    done = 0
+    for edit in sorted(set(edits), key=lambda e: (e.start, e.end)):
+        parts += [source[done : edit.start], edit.text.encode()]
+        done = edit.end
+    return b"".join([*parts, source[done:]])
+
+
+class Origin:
+    """Maps bytes of the newest text to bytes of the first one, through every pass."""
+
+    def __init__(self) -> None:
+        self.passes: list[list[tuple[int, int, int, int]]] = []
+
+    def add(self, edits: list[Edit]) -> None:
+        """Remember a pass of edits."""
+        spans, shift = [], 0
+        for edit in sorted(set(edits), key=lambda e: (e.start, e.end)):
+            size = len(edit.text.encode())
+            spans.append((edit.start + shift, edit.start + shift + size, edit.start, edit.end))
+            shift += size - (edit.end - edit.start)
+        self.passes.append(spans)
+
+    def __call__(self, offset: int) -> int:
+        """Where ``offset`` was before all passes; a place inside new text goes to the start of what it replaced."""
+        for spans in reversed(self.passes):
+            shift = 0
+            for start, end, old_start, old_end in spans:
+                if offset < start:
+                    break
+                if offset < end:
+                    offset, shift = old_start, 0
+                    break
+                shift = old_end - end
+            offset += shift
+        return offset
