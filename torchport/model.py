@@ -27,7 +27,7 @@ class Rule:
     review: Review
     support: dict[str, Support]
     triggers: tuple[str, ...]
-    """A file that holds none of these words is not read any further."""
+    """A file that holds none of these texts does not concern the rule."""
     match: tuple[str, ...] = ()
     """Fully qualified names; ``torch.cuda.nvtx.*`` covers a whole module."""
     rename: dict[str, dict[str, str]] = field(default_factory=dict)

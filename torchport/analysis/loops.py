@@ -57,12 +57,18 @@ def has_boundary(tree: Tree, loop: Loop) -> bool:
                 name = found.name if found else ast.unparse(node.func)
                 if name == "torchport.shim.steps" or name.rpartition(".")[2] in ("MpDeviceLoader", "per_device_loader"):
                     return True
-    for node in ast.walk(loop):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute):
-            found = qualify(tree, node.func)
+    return any(loop in tree.ancestors(call) for call in _boundaries(tree))
+
+
+def _boundaries(tree: Tree) -> list[ast.Call]:
+    """Calls that mark a step."""
+    marks = []
+    for call in tree.calls:
+        if _last_name(call.func) in ("sync", "step", "mark_step", "optimizer_step"):
+            found = qualify(tree, call.func)
             if found is not None and found.name in BOUNDARY:
-                return True
-    return False
+                marks.append(call)
+    return marks
 
 
 def _signs(tree: Tree) -> tuple[list[ast.Call], list[ast.Call]]:
@@ -130,15 +136,42 @@ def _calls_of(tree: Tree, function: ast.FunctionDef | ast.AsyncFunctionDef) -> l
 
 
 def _evaluates(tree: Tree, loop: Loop) -> bool:
-    """A loop over a loader that computes without gradients, or that does not train but calls a model."""
+    """A loop over a loader that computes without gradients, or any loop that moves its own items to a device and uses them."""
     if not isinstance(loop, ast.For | ast.AsyncFor):
         return False
+    if _moves_items(loop):
+        return True
     iterated = loop.iter
     while isinstance(iterated, ast.Call) and iterated.args and not LOADER.search(_last_name(iterated)):
         iterated = iterated.args[0]
     if not LOADER.search(_last_name(iterated)):
         return False
     return _without_gradients(tree, loop) or any(_without_gradients(tree, n) for n in ast.walk(loop) if isinstance(n, ast.With))
+
+
+def _moves_items(loop: ast.For | ast.AsyncFor) -> bool:
+    """``for x, y in data: x = x.cuda()`` or ``model(x.cuda())``: the items are batches."""
+    items = {n.id for n in ast.walk(loop.target) if isinstance(n, ast.Name)}
+
+    def moved(node: ast.AST) -> bool:
+        return (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and (node.func.attr == "cuda" or (node.func.attr == "to" and bool(node.args) and "dtype" not in ast.unparse(node.args[0])))
+            and isinstance(node.func.value, ast.Name)
+            and node.func.value.id in items
+        )
+
+    for node in ast.walk(loop):
+        if isinstance(node, ast.Assign):
+            values = node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]
+            targets = {n.id for t in node.targets for n in ast.walk(t) if isinstance(n, ast.Name)}
+            if any(moved(v) for v in values) and targets & items:
+                return True
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute) and sum(map(moved, node.args)):
+            if _last_name(node.func) not in ("append", "extend", "update", "copy_", "isinstance", "setattr"):
+                return True
+    return False
 
 
 def _without_gradients(tree: Tree, node: ast.AST) -> bool:

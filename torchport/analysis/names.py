@@ -29,6 +29,7 @@ SAME_MODULE = (
     ("torch.serialization.", "torch."),
 )
 """The same object under two names: PyTorch re-exports what its private submodules define."""
+_LONG = tuple(long for long, _ in SAME_MODULE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,8 @@ class Qualified:
 
 def canonical(name: str) -> str:
     """One spelling for names that PyTorch exports twice."""
+    if not name.startswith(_LONG):
+        return name
     for long, short in SAME_MODULE:
         if name.startswith(long):
             return short + name[len(long) :]
@@ -71,6 +74,9 @@ def qualify(tree: Tree, node: ast.expr, scope: Scope | None = None) -> Qualified
     if home is None:
         return _from_star(tree, parts)
     bindings = home.names[parts[0]]
+    if len(bindings) == 1:
+        only = bindings[0]
+        return Qualified(canonical(".".join([only.target, *parts[1:]]))) if only.kind == "import" else None
     imports = {canonical(b.target) for b in bindings if b.kind == "import"}
     if not imports:
         return None

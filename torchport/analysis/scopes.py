@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, TypeVar, cast
 
 Kind = Literal["module", "function", "class", "comprehension"]
+N = TypeVar("N", bound=ast.AST)
+COLLECTED = (ast.Dict, ast.Assign, ast.AugAssign, ast.Compare)
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
@@ -73,6 +75,12 @@ class Tree:
     imports: list[ast.Import | ast.ImportFrom] = field(default_factory=list)
     definitions: list[ast.FunctionDef | ast.AsyncFunctionDef] = field(default_factory=list)
     classes: list[ast.ClassDef] = field(default_factory=list)
+    kinds: dict[type[ast.AST], list[ast.AST]] = field(default_factory=lambda: {kind: [] for kind in COLLECTED})
+    """All nodes of the kinds in ``COLLECTED``."""
+
+    def every(self, kind: type[N]) -> list[N]:
+        """All nodes of one of the ``COLLECTED`` kinds."""
+        return cast("list[N]", self.kinds[kind])
 
     def ancestors(self, node: ast.AST) -> list[ast.AST]:
         """From the parent outwards to the module."""
@@ -129,12 +137,30 @@ def _visit(tree: Tree, node: ast.AST, scope: Scope) -> list[tuple[ast.AST, Scope
         return []
     if kind is ast.Attribute:
         _visit_attribute(tree, node, scope)  # type: ignore[arg-type]
-    elif kind is ast.Call:
+        return [(node.value, scope)]  # type: ignore[attr-defined]
+    if kind is ast.Call:
         tree.calls.append(node)  # type: ignore[arg-type]
         tree.scopes[node] = scope
-    elif kind in _SPECIAL:
-        return _SPECIAL[kind](tree, node, scope)
-    return [(child, scope) for child in ast.iter_child_nodes(node)]
+    elif (special := _SPECIAL.get(kind)) is not None:
+        return special(tree, node, scope)
+    elif (nodes := tree.kinds.get(kind)) is not None:
+        nodes.append(node)
+    return _children(node, scope)
+
+
+def _children(node: ast.AST, scope: Scope) -> list[tuple[ast.AST, Scope]]:
+    """All children with one scope; contexts and operators, which hold nothing, are left out."""
+    found: list[tuple[ast.AST, Scope]] = []
+    for name in node._fields:
+        value = getattr(node, name, None)
+        if value.__class__ is list:
+            found += [(item, scope) for item in value if isinstance(item, ast.AST)]
+        elif isinstance(value, ast.AST) and value.__class__ not in _EMPTY:
+            found.append((value, scope))
+    return found
+
+
+_EMPTY = frozenset((ast.Load, ast.Store, ast.Del, ast.Add, ast.Sub, ast.Mult, ast.Div, ast.And, ast.Or, ast.Not, ast.USub))
 
 
 def _visit_name(tree: Tree, node: ast.Name, scope: Scope) -> None:
@@ -209,7 +235,7 @@ def _visit_class(tree: Tree, node: ast.ClassDef, scope: Scope) -> list[tuple[ast
 def _visit_comprehension(tree: Tree, node: ast.AST, scope: Scope) -> list[tuple[ast.AST, Scope]]:
     inner = Scope("comprehension", node, scope)
     tree.scopes[node] = inner
-    return [(child, inner) for child in ast.iter_child_nodes(node)]
+    return _children(node, inner)
 
 
 def _visit_import(tree: Tree, node: ast.Import, scope: Scope) -> list[tuple[ast.AST, Scope]]:
@@ -245,7 +271,7 @@ def _visit_outer(tree: Tree, node: ast.Global | ast.Nonlocal, scope: Scope) -> l
 def _visit_loop(tree: Tree, node: ast.For | ast.AsyncFor | ast.While, scope: Scope) -> list[tuple[ast.AST, Scope]]:
     tree.loops.append(node)
     tree.scopes[node] = scope
-    return [(child, scope) for child in ast.iter_child_nodes(node)]
+    return _children(node, scope)
 
 
 def _visit_named(tree: Tree, node: ast.AST, scope: Scope) -> list[tuple[ast.AST, Scope]]:
@@ -253,7 +279,7 @@ def _visit_named(tree: Tree, node: ast.AST, scope: Scope) -> list[tuple[ast.AST,
     name = getattr(node, "name", None) or getattr(node, "rest", None)
     if name:
         _bind(scope, name, Binding("other", node))
-    return [(child, scope) for child in ast.iter_child_nodes(node)]
+    return _children(node, scope)
 
 
 def _visit_fstring(tree: Tree, node: ast.JoinedStr, scope: Scope) -> list[tuple[ast.AST, Scope]]:

@@ -88,7 +88,7 @@ def _rule(entry: dict[str, Any], where: str) -> Rule:
         raise fail(f"support {bad[0]!r} is not one of {', '.join(get_args(Support))}")
     triggers = entry.get("triggers")
     if not isinstance(triggers, list) or not triggers or not all(isinstance(word, str) and word for word in triggers):
-        raise fail("triggers must be a list of words, at least one of which stands in every file that the rule concerns")
+        raise fail("triggers must be a list of texts, at least one of which is in every file that the rule concerns")
     rename = entry.get("rename", {})
     if set(rename) - set(TARGETS) or not all(isinstance(table, dict) for table in rename.values()):
         raise fail(f"rename must be tables named {', '.join(TARGETS)}")

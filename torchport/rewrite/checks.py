@@ -24,17 +24,19 @@ def comments(text: str) -> list[str]:
     return sorted(token.string for token in tokens if token.type == tokenize.COMMENT)
 
 
-def fault(before: str, old: Tree, after: str, path: str) -> str:
-    """Why ``after`` may not be written in place of ``before``, or an empty text."""
+def fault(before: str, old: Tree, after: str, new: Tree, path: str, commented: bool) -> str:
+    """Why ``after``, parsed as ``new``, may not be written in place of ``before``, or an empty text.
+
+    Comments are compared only where an edit took away or put in a ``#``: no other edit can change one.
+    """
     try:
-        new = parse(after, path)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            compile(after, path, "exec", dont_inherit=True)
+            compile(new.module, path, "exec", dont_inherit=True)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         return f"the result would not compile ({error})"
     try:
-        lost = comments(before) != comments(after)
+        lost = commented and comments(before) != comments(after)
     except (tokenize.TokenError, SyntaxError) as error:
         return f"its comments could not be compared ({error})"
     if lost:

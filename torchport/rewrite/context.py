@@ -43,9 +43,13 @@ class Context:
     claimed: set[ast.AST] = field(default_factory=set)
     """Names that a transformer rewrites or reports together with what is around them."""
 
+    _qualified: dict[ast.expr, Qualified | None] = field(default_factory=dict)
+
     def qualify(self, node: ast.expr) -> Qualified | None:
         """The qualified name of a dotted chain, or None."""
-        return qualify(self.tree, node)
+        if node not in self._qualified:
+            self._qualified[node] = qualify(self.tree, node)
+        return self._qualified[node]
 
     def named(self, node: ast.AST, *names: str) -> bool:
         """Whether ``node`` certainly stands for one of ``names``."""

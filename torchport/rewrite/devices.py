@@ -10,7 +10,7 @@ from torchport.analysis.devices import NAMED, Groups, Key, Use, find_uses, key_o
 from torchport.analysis.names import chain
 from torchport.model import Finding, Rule
 from torchport.rewrite.context import Context, New
-from torchport.rewrite.guards import KERNEL_REASON, guards_kernel, is_available
+from torchport.rewrite.guards import KERNEL_REASON, guards_kernel, is_available, worker_reason
 
 ELSEWHERE = frozenset(("torch.autocast", "torch.amp.autocast", "torch.amp.GradScaler", "torch.Generator", "torch.amp.custom_fwd",
                        "torch.amp.custom_bwd", "torch.cuda.amp.autocast"))
@@ -34,7 +34,7 @@ def device_strings(rule: Rule, context: Context) -> Iterator[Finding]:
         _check_test(context, use)
         members[groups.find(use.keys[0]) if use.keys else number].append(use)
     for name, group in members.items():
-        proved = name in sinks or any(use.proof or any(NAMED.search(key[1]) for key in use.keys) for use in group)
+        proved = name in sinks or any(use.proof or use.text.index is not None or any(NAMED.search(key[1]) for key in use.keys) for use in group)
         yield from _group(rule, context, group, proved)
 
 
@@ -94,6 +94,8 @@ def _group(rule: Rule, context: Context, group: list[Use], proved: bool) -> Iter
         node = use.text.node
         if use.role in TESTS and guards_kernel(context, node):
             yield context.leave(rule, node, KERNEL_REASON)
+        elif use.role in ("to", "argument") and (reason := worker_reason(context, node) or _generator(use)):
+            yield context.leave(rule, node, reason)
         elif use.role == "unknown":
             yield context.leave(rule, node, use.reason)
         elif not proved:
@@ -105,6 +107,14 @@ def _group(rule: Rule, context: Context, group: list[Use], proved: bool) -> Iter
             yield context.leave(rule, node, f"it carries one value with line {blocker.text.line}, which cannot be rewritten: {blocker.reason}")
         else:
             yield context.rewrite(rule, node, *_new(context, use), group=label, review="glance" if use.role in TESTS else None)
+
+
+def _generator(use: Use) -> str:
+    """A random function draws with a generator of its own device, or not at all."""
+    call = use.consumer
+    if isinstance(call, ast.Call) and any(k.arg == "generator" and not isinstance(k.value, ast.Constant) for k in call.keywords):
+        return "it draws with a generator, which has to be on the same device; draw on the CPU, then move"
+    return ""
 
 
 def _new(context: Context, use: Use) -> list[New]:
@@ -212,6 +222,8 @@ def device_from_variable(rule: Rule, context: Context) -> Iterator[Finding]:
     """``torch.device(args.device)``: the shim reads what a user typed, ``cuda`` as well as ``tpu``; also ``torch.device(0)``."""
     strings = {key for use in find_uses(context.tree) for key in use.keys if use.role in ("value", "member")}
     for call in context.calls("torch.device"):
+        if len(call.args) == 2 and isinstance(call.args[0], ast.Name | ast.Attribute):
+            yield context.leave(rule, call, "the name of the device is not in the source; write shim.device(number) where it is the accelerator")
         if len(call.args) != 1 or call.keywords:
             continue
         node = call.args[0]

@@ -57,9 +57,8 @@ def _migrated(context: Context, node: ast.expr) -> bool:
 
 def nccl(rule: Rule, context: Context) -> Iterator[Finding]:
     """Tests for NCCL: what a program does for NCCL alone is a question for a person."""
-    for node in ast.walk(context.tree.module):
-        if isinstance(node, ast.Compare):
-            sides = [node.left, *node.comparators]
-            texts = [e for side in sides for e in (side.elts if isinstance(side, ast.Tuple | ast.List | ast.Set) else [side])]
-            if any(isinstance(e, ast.Constant) and e.value == "nccl" for e in texts):
-                yield context.leave(rule, node, rule.reason)
+    for node in context.tree.every(ast.Compare):
+        sides = [node.left, *node.comparators]
+        texts = [e for side in sides for e in (side.elts if isinstance(side, ast.Tuple | ast.List | ast.Set) else [side])]
+        if any(isinstance(e, ast.Constant) and e.value == "nccl" for e in texts):
+            yield context.leave(rule, node, rule.reason)

@@ -9,6 +9,7 @@ from torchport.rewrite.context import Context
 
 AVAILABLE = ("torch.cuda.is_available", "torch.accelerator.is_available", "torchport.shim.is_available")
 KERNEL = re.compile(r"cuda|triton|flash_attn|xformers|apex|cupy|(^|_)_?C$|_ext$|_kernel", re.IGNORECASE)
+WORKER = "it runs in a worker process of the loader, which cannot open a TPU; hand on CPU tensors and move the batch in the training loop"
 KERNEL_REASON = "it guards a kernel that exists for CUDA alone: on a TPU the other branch has to run"
 
 
@@ -30,6 +31,24 @@ def guards_kernel(context: Context, node: ast.expr) -> bool:
             return False
         child = parent
     return False
+
+
+def worker_reason(context: Context, node: ast.AST) -> str:
+    """Why a move to the device may not stay where it is: it runs in the worker process of a loader."""
+    function = next((n for n in context.tree.ancestors(node) if isinstance(n, ast.FunctionDef)), None)
+    if function is None:
+        return ""
+    owner = context.tree.parents[function]
+    if function.name == "__getitem__" and isinstance(owner, ast.ClassDef):
+        if any("ataset" in ast.unparse(base) for base in owner.bases):
+            return WORKER
+    elif any(
+        k.arg in ("collate_fn", "worker_init_fn") and isinstance(k.value, ast.Name) and k.value.id == function.name
+        for call in context.tree.calls
+        for k in call.keywords
+    ):
+        return WORKER
+    return ""
 
 
 def _kernel_call(context: Context, node: ast.AST) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 from collections.abc import Iterable
 
 from torchport.analysis.scopes import FUNCTIONS, Tree
@@ -203,7 +204,7 @@ def _without(source: str, dead: list[ast.alias], newline: str) -> str:
 
 
 def unresolved(tree: Tree) -> set[str]:
-    """Names that are used and that nothing binds, builtins among them."""
+    """Names that are used and that neither the file nor Python defines."""
     missing = set()
     for node in tree.names:
         base: ast.expr = node
@@ -213,6 +214,6 @@ def unresolved(tree: Tree) -> set[str]:
             scope = tree.scopes.get(node) or tree.scopes.get(base) or tree.scope
             if scope.find(base.id) is None:
                 missing.add(base.id)
-    return missing
+    return missing - set(dir(builtins))
 
 

@@ -48,12 +48,8 @@ def _pin_keywords(rule: Rule, context: Context, call: ast.Call) -> Iterator[Find
     for keyword in call.keywords:
         value = keyword.value
         if keyword.arg == "pin_memory":
-            if isinstance(value, ast.Constant) and value.value is True:
-                yield context.rewrite(rule, value, New(value, PINNED))
-            elif name.startswith("torch.") and not isinstance(value, ast.Constant) and "is_pin_memory_supported" not in context.source(value):
-                text = context.source(value)
-                simple = isinstance(value, ast.Name | ast.Attribute | ast.Call | ast.Subscript)
-                yield context.rewrite(rule, value, New(value, f"{PINNED} and {text if simple else f'({text})'}"))
+            if name.startswith("torch.") or (isinstance(value, ast.Constant) and value.value is True):
+                yield from _only_if(rule, context, value, PINNED)
         elif keyword.arg == "pin_memory_device" and not (isinstance(value, ast.Constant) and value.value in ("", "cpu")):
             source = context.source(call)
             yield context.change(
@@ -66,6 +62,17 @@ def _pin_keywords(rule: Rule, context: Context, call: ast.Call) -> Iterator[Find
             )
 
 
+def _only_if(rule: Rule, context: Context, value: ast.expr, supported: str) -> Iterator[Finding]:
+    """What is asked for, where the back end has it."""
+    text = context.source(value)
+    if isinstance(value, ast.Constant):
+        if value.value is True:
+            yield context.rewrite(rule, value, New(value, supported))
+    elif supported.removeprefix("shim.") not in text:
+        simple = isinstance(value, ast.Name | ast.Attribute | ast.Call | ast.Subscript)
+        yield context.rewrite(rule, value, New(value, f"{supported} and {text if simple else f'({text})'}"))
+
+
 def fused(rule: Rule, context: Context) -> Iterator[Finding]:
     """``fused=True`` of an optimizer is refused by PyTorch/XLA."""
     for call in context.tree.calls:
@@ -73,22 +80,24 @@ def fused(rule: Rule, context: Context) -> Iterator[Finding]:
         if found is None or not found.name.startswith("torch.optim."):
             continue
         for keyword in call.keywords:
-            if keyword.arg == "fused" and isinstance(keyword.value, ast.Constant) and keyword.value.value is True:
-                yield context.rewrite(rule, keyword.value, New(keyword.value, FUSED))
+            if keyword.arg == "fused":
+                yield from _only_if(rule, context, keyword.value, FUSED)
     if any((found := context.qualify(node)) and found.name.startswith("torch.optim") for node in context.tree.names):
         yield from _truths(rule, context, "fused", FUSED)
 
 
 def _truths(rule: Rule, context: Context, key: str, new: str) -> Iterator[Finding]:
-    """``True`` for ``key`` in a dictionary of keyword arguments, however it is written."""
-    for node in ast.walk(context.tree.module):
-        pairs: list[tuple[object, ast.expr]] = []
-        if isinstance(node, ast.Dict):
-            pairs = [(k.value, v) for k, v in zip(node.keys, node.values, strict=True) if isinstance(k, ast.Constant)]
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "dict":
-            pairs = [(k.arg, k.value) for k in node.keywords if key != "pin_memory"]
-        elif isinstance(node, ast.Assign) and isinstance(target := node.targets[0], ast.Subscript) and isinstance(target.slice, ast.Constant):
-            pairs = [(target.slice.value, node.value)]
-        for name, value in pairs:
-            if name == key and isinstance(value, ast.Constant) and value.value is True:
-                yield context.rewrite(rule, value, New(value, new))
+    """``True`` for ``key`` among keyword arguments that are kept in a dictionary, however it is written."""
+    pairs: list[tuple[object, ast.expr]] = []
+    for node in context.tree.every(ast.Dict):
+        pairs += [(k.value, v) for k, v in zip(node.keys, node.values, strict=True) if isinstance(k, ast.Constant)]
+    for call in context.tree.calls:
+        if isinstance(call.func, ast.Name) and call.func.id == "dict" and key != "pin_memory":
+            pairs += [(k.arg, k.value) for k in call.keywords]
+    for assign in context.tree.every(ast.Assign):
+        target = assign.targets[0]
+        if isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Constant):
+            pairs.append((target.slice.value, assign.value))
+    for name, value in pairs:
+        if name == key and isinstance(value, ast.Constant) and value.value is True:
+            yield context.rewrite(rule, value, New(value, new))

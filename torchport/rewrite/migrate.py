@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -10,9 +9,9 @@ from typing import TYPE_CHECKING
 from torchport.analysis.project import ProjectFacts
 from torchport.analysis.scopes import Tree
 from torchport.model import Edit, Finding, Problem, Rule, Target
-from torchport.rewrite import amp, devices, distributed, loading, loops, moves, reports
+from torchport.rewrite import advice, amp, devices, distributed, loading, loops, moves, reports
 from torchport.rewrite.checks import fault, parse
-from torchport.rewrite.context import Context, Transformer
+from torchport.rewrite.context import Context, Transformer, shorten
 from torchport.rewrite.imports import shim_imports, shim_name, unused_imports
 from torchport.rewrite.rename import Index, build_index, rename_imports, rename_uses
 from torchport.rewrite.text import Origin, Text, overlap, splice
@@ -43,6 +42,9 @@ TRANSFORMERS: dict[str, Transformer] = {
     "cuda-in-text": reports.cuda_in_text,
     "other-backend": reports.other_backend,
     "generator": reports.generator,
+    "narrow-sum": advice.narrow_sum,
+    "unsharded-loader": advice.unsharded_loader,
+    "last-batch": advice.last_batch,
 }
 STUB = "a stub describes an API and does not run"
 OTHER = "the file serves PyTorch/XLA or a TPU already"
@@ -58,10 +60,27 @@ class Outcome:
     problems: list[Problem] = field(default_factory=list)
 
 
-def prefilter(rules: Iterable[Rule]) -> re.Pattern[bytes]:
-    """Matches the bytes of every file that one of ``rules`` may concern."""
-    words = sorted({word for rule in rules for word in rule.triggers})
-    return re.compile(b"|".join(re.escape(word.encode()) for word in words) or rb"(?!)")
+class Prefilter:
+    """Tells from the bytes of a file alone whether any of the rules may concern it."""
+
+    def __init__(self, rules: Iterable[Rule]) -> None:
+        self.rules = tuple(rules)
+        self.words = sorted({word for rule in self.rules for word in rule.triggers})
+        self.encoded = [word.encode() for word in self.words]
+
+    def search(self, blob: bytes) -> bool:
+        """Whether a trigger of any rule is in ``blob``; a search for plain bytes, which no regular expression can match."""
+        return any(word in blob for word in self.encoded)
+
+    def concerned(self, blob: bytes) -> tuple[Rule, ...]:
+        """The rules that may find something in ``blob``."""
+        found = {word for word, encoded in zip(self.words, self.encoded, strict=True) if encoded in blob}
+        return tuple(rule for rule in self.rules if not found.isdisjoint(rule.triggers))
+
+
+def prefilter(rules: Iterable[Rule]) -> Prefilter:
+    """The byte search for ``rules``."""
+    return Prefilter(rules)
 
 
 def migrate_source(
@@ -84,8 +103,11 @@ def _syntax(error: SyntaxError) -> str:
 
 
 def _migrate(source: Source, rules: tuple[Rule, ...], target: Target, unsafe: bool, project: ProjectFacts) -> Outcome:
-    first = parse(source.text, source.path)
     original, origin = Text(source.text), Origin()
+    rules = Prefilter(rules).concerned(original.bytes)
+    if not rules:
+        return Outcome()
+    first = parse(source.text, source.path)
     index = build_index(rules, target)
     applied: list[Finding] = []
     tree, text = first, original
@@ -112,7 +134,7 @@ def _migrate(source: Source, rules: tuple[Rule, ...], target: Target, unsafe: bo
     if dead:
         tree, text = _spliced(source, text, dead, origin)
     after = text.bytes.decode()
-    why = fault(source.text, first, after, source.path)
+    why = fault(source.text, first, after, tree, source.path, origin.touched_comment)
     if not why and dead and _choose(list(_findings(rules, index, Context(tree, text, target, unsafe, shim_name(tree), project))))[0]:
         why = "a second run would change it again"
     if why:
@@ -122,7 +144,7 @@ def _migrate(source: Source, rules: tuple[Rule, ...], target: Target, unsafe: bo
 
 def _spliced(source: Source, text: Text, edits: list[Edit], origin: Origin) -> tuple[Tree, Text]:
     new = splice(text.bytes, edits).decode()
-    origin.add(edits)
+    origin.add(text.bytes, edits)
     return parse(new, source.path), Text(new)
 
 
@@ -162,9 +184,12 @@ def _choose(findings: list[Finding]) -> tuple[list[Finding], list[Edit]]:
 
 def _located(finding: Finding, text: Text, original: Text, origin: Origin) -> Finding:
     """The finding with the lines and columns of the file before the run."""
-    line, column = original.position(origin(finding.start))
-    end_line, end_column = original.position(max(origin(finding.end), origin(finding.start)))
-    return replace(finding, line=line, column=column, end_line=end_line, end_column=end_column)
+    start = origin(finding.start)
+    end = max(origin(finding.end), start)
+    line, column = original.position(start)
+    end_line, end_column = original.position(end)
+    old = shorten(original.bytes[start:end].decode(errors="replace")) if finding.reason else finding.old
+    return replace(finding, line=line, column=column, end_line=end_line, end_column=end_column, old=old or finding.old)
 
 
 def _note(finding: Finding, reason: str) -> Finding:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from torchport.analysis.literals import device_text
 from torchport.model import Finding, Rule
 from torchport.rewrite.context import Context
+from torchport.rewrite.guards import worker_reason
 from torchport.rewrite.cst import argument, change_method, source_of, with_keyword
 
 if TYPE_CHECKING:
@@ -29,11 +30,13 @@ def cuda_method(rule: Rule, context: Context) -> Iterator[Finding]:
         if node.attr != "cuda" or not isinstance(node.ctx, ast.Load) or context.qualify(node) is not None:
             continue
         parent = context.tree.parents[node]
+        if isinstance(parent, ast.Attribute):
+            continue
         if not (isinstance(parent, ast.Call) and parent.func is node):
             if not _is_flag(context, node, parent):
                 yield context.leave(rule, node, "the method is handed on without a call; write `lambda t: t.to(shim.device())` for tensors")
             continue
-        if reason := _not_ours(context, node):
+        if reason := _not_ours(context, node) or worker_reason(context, node):
             yield context.leave(rule, parent, reason)
         elif any(isinstance(a, ast.Starred) for a in parent.args) or any(k.arg is None for k in parent.keywords):
             yield context.leave(rule, parent, "its arguments are handed on with a star, so that the device among them is not seen")

@@ -86,6 +86,8 @@ def _use(rule: Rule, new: str, node: ast.expr, site: ast.expr, found: Qualified,
     if found.name in context.patched:
         return context.leave(rule, node, PATCHED.format(context.patched[found.name]))
     try:
+        if new.startswith("(") and isinstance(context.tree.parents[site], ast.Call):
+            new = new[1:-1]
         text = replace_name(context.source(site), context.text.newline, new)
     except TooDeep as error:
         return context.leave(rule, node, str(error))
@@ -156,7 +158,7 @@ def _import(node: ast.ImportFrom, moving: list[tuple[ast.alias, str, Rule]], con
     if in_type_checking(context, node):
         return context.leave(rule, node, ANNOTATION, effect="none")
     source = context.source(node)
-    fresh = ", ".join(_alias(new, alias.asname or alias.name) for alias, new, _ in moving)
+    fresh = ", ".join(_alias(new, alias) for alias, new, _ in moving)
     if len(moving) == len(node.names):
         if "#" in source or "(" in source:
             text = _module_only(source, node, moving)
@@ -167,14 +169,16 @@ def _import(node: ast.ImportFrom, moving: list[tuple[ast.alias, str, Rule]], con
     line = context.text.line_text(node.lineno).strip()
     if "#" in source or not line.startswith(b"from") or b";" in line:
         return context.leave(rule, node, "only some of the names of this import move; write them on a line of their own")
-    staying = ", ".join(_alias(a.name, a.asname or a.name) for a in node.names if all(a is not m for m, _, _ in moving))
+    staying = ", ".join(_alias(a.name, a) for a in node.names if all(a is not m for m, _, _ in moving))
     indent = context.text.indent(node.lineno)
     text = f"from {node.module} import {staying}{context.text.newline}{indent}from torchport.shim import {fresh}"
     return context.rewrite(rule, node, New(node, text, shim=False))  # type: ignore[arg-type]
 
 
-def _alias(name: str, used: str) -> str:
-    return name if name == used else f"{name} as {used}"
+def _alias(name: str, old: ast.alias) -> str:
+    """``as`` stays where it was written, also in ``import x as x``, which hands a name on."""
+    used = old.asname or old.name
+    return name if name == used and not old.asname else f"{name} as {used}"
 
 
 def _module_only(source: str, node: ast.ImportFrom, moving: list[tuple[ast.alias, str, Rule]]) -> str | None:

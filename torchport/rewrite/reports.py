@@ -8,9 +8,10 @@ from collections.abc import Iterator
 
 from torchport.model import Finding, Rule
 from torchport.rewrite.context import Context, New
+from torchport.rewrite.imports import unresolved
 
 OTHER_BACKEND = "already-on-xla"
-CODE = re.compile(r"torch\.(backends\.)?cuda\b|\.cuda\(")
+CODE = re.compile(r"torch\.(backends\.)?cuda\b(?!\.\w+Tensor$)|\.cuda\(")
 RUNS = re.compile(r"(^|\.)(eval|exec|_eval|compile|run|Popen|call|check_call|check_output|system|patch|setattr|object)$")
 
 
@@ -34,10 +35,7 @@ def star_import(rule: Rule, context: Context) -> Iterator[Finding]:
     for scope in {context.tree.scope, *context.tree.scopes.values()}:
         for module, node in scope.stars:
             if module.startswith("torch.cuda"):
-                used = sorted(
-                    {n.id for n in context.tree.names if isinstance(n, ast.Name) and scope.find(n.id) is None and not hasattr(__builtins__, n.id)}
-                    - set(dir(__import__("builtins")))
-                )
+                used = sorted(unresolved(context.tree))
                 yield context.leave(rule, node, f"{rule.reason}: {', '.join(used) or 'none seen'}")
 
 
@@ -47,6 +45,7 @@ def dynamic_access(rule: Rule, context: Context) -> Iterator[Finding]:
         found = context.qualify(node)
         if found is None or found.name not in ("torch.cuda", "torch.cuda.amp", "torch.backends.cuda", "torch.backends.cudnn"):
             continue
+        context.claimed.add(node)
         if isinstance(node.ctx, ast.Load) and not _truth(context, node):
             yield context.leave(rule, node, rule.reason)
 
@@ -59,6 +58,7 @@ def _truth(context: Context, node: ast.AST) -> bool:
 
 def cuda_in_text(rule: Rule, context: Context) -> Iterator[Finding]:
     """CUDA code in a text that is run, or whose name is patched; elsewhere it is only a note."""
+    evaluates = any(isinstance(c.func, ast.Name) and c.func.id in ("exec", "eval") for c in context.tree.calls)
     for node in context.tree.strings:
         parts = node.values if isinstance(node, ast.JoinedStr) else [node]
         if not any(isinstance(p, ast.Constant) and isinstance(p.value, str) and CODE.search(p.value) for p in parts):
@@ -67,7 +67,7 @@ def cuda_in_text(rule: Rule, context: Context) -> Iterator[Finding]:
         if isinstance(around[0], ast.Expr):
             continue
         calls = [n for n in around if isinstance(n, ast.Call)]
-        runs = any(RUNS.search(ast.unparse(c.func)) for c in calls)
+        runs = evaluates or any(RUNS.search(ast.unparse(c.func)) for c in calls)
         yield context.leave(rule, node, rule.reason, effect=None if runs else "none")
 
 

@@ -94,9 +94,12 @@ class Origin:
 
     def __init__(self) -> None:
         self.passes: list[list[tuple[int, int, int, int]]] = []
+        self.touched_comment = False
+        """Whether an edit took away or put in a ``#``, so that comments have to be compared."""
 
-    def add(self, edits: list[Edit]) -> None:
-        """Remember a pass of edits."""
+    def add(self, source: bytes, edits: list[Edit]) -> None:
+        """Remember a pass of edits to ``source``."""
+        self.touched_comment |= any(b"#" in source[e.start : e.end] or "#" in e.text for e in edits)
         spans, shift = [], 0
         for edit in sorted(set(edits), key=lambda e: (e.start, e.end)):
             size = len(edit.text.encode())

@@ -1,0 +1,49 @@
+"""What costs time or is wrong on several devices, whatever the device is called: reported, never rewritten."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from torchport.analysis.scopes import FUNCTIONS
+from torchport.model import Finding, Rule
+from torchport.rewrite.context import Context
+
+LOADER = "torch.utils.data.DataLoader"
+NARROW = ("torch.bfloat16", "torch.float16", "torch.half")
+LOOPS = (ast.For, ast.While, ast.AsyncFor)
+
+
+def last_batch(rule: Rule, context: Context) -> Iterator[Finding]:
+    """A training loader whose last batch is smaller: one more shape, so one more compilation. A note."""
+    for call in context.calls(LOADER):
+        given = {k.arg: k.value for k in call.keywords}
+        shuffles = isinstance(v := given.get("shuffle"), ast.Constant) and v.value is True
+        if shuffles and "drop_last" not in given and None not in given:
+            yield context.leave(rule, call, rule.reason, effect="none")
+
+
+def unsharded_loader(rule: Rule, context: Context) -> Iterator[Finding]:
+    """A loader in a program of several processes that deals every process the same data."""
+    if any(True for _ in context.calls("torch.distributed.init_process_group", "torchport.shim.init_process_group")):
+        for call in context.calls(LOADER):
+            names = {k.arg for k in call.keywords}
+            if not names & {"sampler", "batch_sampler", None} and len(call.args) < 4:
+                yield context.leave(rule, call, rule.reason)
+    for call in context.calls("torch.utils.data.RandomSampler"):
+        function = context.tree.function(call)
+        if isinstance(function, FUNCTIONS) and any(a.arg in ("rank", "local_rank", "index") for a in function.args.args):
+            yield context.leave(rule, call, rule.reason)
+
+
+def narrow_sum(rule: Rule, context: Context) -> Iterator[Finding]:
+    """``total += loss`` in a loop where ``total`` was made in bfloat16: 4096 + 1 is 4096 there."""
+    made = set()
+    for call in context.tree.calls:
+        parent = context.tree.parents[call]
+        if isinstance(parent, ast.Assign) and any(k.arg == "dtype" and context.named(k.value, *NARROW) for k in call.keywords):
+            made |= {t.id for t in parent.targets if isinstance(t, ast.Name)}
+    for node in context.tree.every(ast.AugAssign):
+        if isinstance(node.target, ast.Name) and node.target.id in made:
+            if any(isinstance(n, LOOPS) for n in context.tree.ancestors(node)):
+                yield context.leave(rule, node, rule.reason)
