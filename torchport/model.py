@@ -100,7 +100,7 @@ class Problem:
 
 @dataclass(slots=True)
 class FileResult:
-    """What became of one file. Offsets never leave the worker; lines and columns are those of the file before the run."""
+    """What became of one file. Lines and columns are those of the file before the run."""
 
     path: str
     applied: list[Finding] = field(default_factory=list)

@@ -1,7 +1,7 @@
 """Where device strings stand, what each is used for, and which of them carry one value.
 
-A *use* is the place of one device text. A *key* names a variable, a parameter, an attribute (``args.device``, by its last
-name, for the whole file) or a dictionary. Uses that share a key form a group: they move together or not at all.
+A *use* is the place of one device text. A *key* names a variable, a parameter, an attribute (``args.device``, by its
+last name, for the whole file) or a dictionary. Uses that share a key form a group: they move together or not at all.
 """
 
 from __future__ import annotations
@@ -15,11 +15,13 @@ from torchport.analysis.literals import DeviceText, device_text
 from torchport.analysis.names import chain, qualify
 from torchport.analysis.scopes import FUNCTIONS, Scope, Tree
 
-Role = Literal["device", "to", "argument", "value", "compare", "contains", "prefix", "member", "key", "fixed", "unknown"]
-"""device: the argument of torch.device. to: the first argument of ``.to``. argument: any other argument that is a device.
-value: kept in a variable, a default, a dictionary or returned. compare, contains, prefix: one side of a test. member: an
-element of a collection of device names. key: a key of a dictionary. fixed: stays as it is, and blocks its group.
-unknown: nothing shows that it is a device."""
+Role = Literal[
+    "device", "to", "argument", "value", "compare", "contains", "prefix", "member", "key", "fixed", "unknown"
+]
+"""device: the argument of torch.device. to: the first argument of ``.to``. argument: any other argument that is a
+device. value: kept in a variable, a default, a dictionary or returned. compare, contains, prefix: one side of a test.
+member: an element of a collection of device names. key: a key of a dictionary. fixed: stays as it is, and blocks its
+group. unknown: nothing shows that it is a device."""
 
 NAMED = re.compile(r"device|(^|_)dev\d*($|_)|map_location|(^|_)gpu($|_)", re.IGNORECASE)
 SIBLINGS = frozenset(("cpu", "mps", "xpu", "npu", "hpu", "mlu", "musa", "xla", "tpu", "meta", "gpu"))
@@ -70,7 +72,7 @@ def key_of(tree: Tree, node: ast.expr, scope: Scope) -> Key | None:
 
 
 def stripped(node: ast.expr) -> tuple[ast.expr, bool]:
-    """``str(x.device).split(":")[0]`` gives ``x`` and True: the value under a test, and whether it is shown to be a device."""
+    """The value under a test, and whether it is shown to be a device: ``str(x.device).split(":")[0]`` gives ``x``."""
     proof = False
     while True:
         if isinstance(node, ast.Attribute) and node.attr in ("type", "device"):
@@ -86,9 +88,17 @@ def stripped(node: ast.expr) -> tuple[ast.expr, bool]:
             if not node.args:
                 return node, proof
             node = node.args[0]
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("lower", "strip", "split"):
+        elif (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr in ("lower", "strip", "split")
+        ):
             node = node.func.value
-        elif isinstance(node, ast.Subscript) and isinstance(node.value, ast.Call) and isinstance(node.slice, ast.Constant):
+        elif (
+            isinstance(node, ast.Subscript)
+            and isinstance(node.value, ast.Call)
+            and isinstance(node.slice, ast.Constant)
+        ):
             node = node.value
         else:
             return node, proof or _names_device(node)
@@ -99,6 +109,13 @@ def _names_device(node: ast.expr) -> bool:
         node = node.func
     name = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
     return bool(NAMED.search(name))
+
+
+def _has_sibling(node: ast.expr) -> bool:
+    """Whether a branch of a choice is, or chooses, another device name."""
+    if isinstance(node, ast.IfExp):
+        return _has_sibling(node.body) or _has_sibling(node.orelse)
+    return isinstance(node, ast.Constant) and node.value in SIBLINGS
 
 
 def find_uses(tree: Tree) -> list[Use]:
@@ -154,7 +171,7 @@ class _Climb:
             parent = self.tree.parents[node]
             if isinstance(parent, ast.IfExp) and node is not parent.test:
                 sibling = parent.orelse if node is parent.body else parent.body
-                if isinstance(sibling, ast.Constant) and sibling.value in SIBLINGS:
+                if _has_sibling(sibling):
                     return self._through(parent, proof=True)
             elif not (
                 isinstance(parent, ast.BoolOp)
@@ -170,7 +187,9 @@ class _Climb:
     def _through(self, node: ast.AST, proof: bool) -> Use:
         """A choice between device names is one of devices; go on to what uses it."""
         inner = node
-        while isinstance(parent := self.tree.parents[inner], ast.IfExp | ast.BoolOp) and inner is not getattr(parent, "test", None):
+        while isinstance(parent := self.tree.parents[inner], ast.IfExp | ast.BoolOp) and inner is not getattr(
+            parent, "test", None
+        ):
             inner = parent
         use = self._consumed(self.tree.parents[inner], inner)
         use.proof = use.proof or proof
@@ -205,15 +224,25 @@ class _Climb:
         if isinstance(parent, ast.List | ast.Tuple | ast.Set):
             return self._member(parent)
         if isinstance(parent, ast.MatchValue):
-            return self._make("fixed", parent, *self._subject(parent), reason="a `case` pattern cannot hold a call; write it as `if`")
+            return self._make(
+                "fixed", parent, *self._subject(parent), reason="a `case` pattern cannot hold a call; write it as `if`"
+            )
         if isinstance(parent, ast.Subscript):
-            return self._make("unknown", parent, reason="it is a key or a type argument; whether it names a device depends on the data")
+            return self._make(
+                "unknown",
+                parent,
+                reason="it is a key or a type argument; whether it names a device depends on the data",
+            )
         if isinstance(parent, ast.FormattedValue | ast.JoinedStr):
             return self._make("unknown", parent, reason="it is a part of a text")
         return self._make("unknown", parent, reason="nothing here shows that it names a device")
 
     def _target(self, node: ast.expr) -> Key | None:
-        if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str):
+        if (
+            isinstance(node, ast.Subscript)
+            and isinstance(node.slice, ast.Constant)
+            and isinstance(node.slice.value, str)
+        ):
             return ("attribute", node.slice.value)
         return key_of(self.tree, node, self.scope)
 
@@ -236,8 +265,13 @@ class _Climb:
                 return self._make("contains", node, key, proof=proof)
             return self._make("fixed", node, key, proof=proof, reason="a test for letters within the word 'cuda'")
         if isinstance(other, ast.Subscript) and isinstance(other.slice, ast.Slice):
-            return self._make("fixed", node, key_of(self.tree, other.value, self.scope), proof=proof,
-                              reason="it compares the first letters, whose number depends on the device name; use .startswith")
+            return self._make(
+                "fixed",
+                node,
+                key_of(self.tree, other.value, self.scope),
+                proof=proof,
+                reason="it compares the first letters, whose number depends on the device name; use .startswith",
+            )
         if isinstance(operator, ast.Eq | ast.NotEq | ast.Is | ast.IsNot):
             return self._make("compare", node, key, proof=proof)
         return self._make("fixed", node, key, proof=proof, reason="device names have no order")
@@ -247,15 +281,22 @@ class _Climb:
         name = parent.arg or ""
         if isinstance(call, ast.Call) and name == "default" and isinstance(call.func, ast.Attribute | ast.Name):
             return self._make("value", call, *self._option(call))
-        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Constant):
+        if (
+            isinstance(call, ast.Call)
+            and isinstance(call.func, ast.Attribute)
+            and isinstance(call.func.value, ast.Constant)
+        ):
             return self._make("unknown", call, reason="it is put into a text")
         return self._make("argument", call, proof=bool(NAMED.search(name)))
 
     def _option(self, call: ast.Call) -> list[Key]:
         """The attribute under which argparse or click hands on an option."""
-        names = [a.value for a in call.args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
-        names += [k.value.value for k in call.keywords if k.arg == "dest" and isinstance(k.value, ast.Constant)]
-        return [("attribute", name.lstrip("-").replace("-", "_")) for name in names if not re.fullmatch(r"-\w", name)][-1:]
+        given = [*call.args, *(k.value for k in call.keywords if k.arg == "dest")]
+        names = [a.value for a in given if isinstance(a, ast.Constant) and isinstance(a.value, str)]
+        keys: list[Key] = [
+            ("attribute", name.lstrip("-").replace("-", "_")) for name in names if not re.fullmatch(r"-\w", name)
+        ]
+        return keys[-1:]
 
     def _argument(self, call: ast.Call, node: ast.AST) -> Use:
         qualified = qualify(self.tree, call.func, self.scope)
@@ -266,7 +307,17 @@ class _Climb:
             method = call.func.attr
             if method == "to" and call.args and node is call.args[0]:
                 return self._make("to", call, proof=True)
-            if method in ("startswith", "find", "count", "index", "endswith", "replace", "strip", "lstrip", "removeprefix"):
+            if method in (
+                "startswith",
+                "find",
+                "count",
+                "index",
+                "endswith",
+                "replace",
+                "strip",
+                "lstrip",
+                "removeprefix",
+            ):
                 base, proof = stripped(call.func.value)
                 key = key_of(self.tree, base, self.scope)
                 if method == "startswith":
@@ -275,7 +326,11 @@ class _Climb:
             if method in ("get", "getenv", "pop", "setdefault") and len(call.args) == 2 and node is call.args[1]:
                 first = call.args[0]
                 proof = isinstance(first, ast.Constant) and bool(NAMED.search(str(first.value)))
-                use = self._consumed(self.tree.parents[call], call) if not isinstance(self.tree.parents[call], ast.Expr) else None
+                use = (
+                    self._consumed(self.tree.parents[call], call)
+                    if not isinstance(self.tree.parents[call], ast.Expr)
+                    else None
+                )
                 keys = use.keys if use is not None and use.role == "value" else ()
                 return self._make("value", call, *keys, proof=proof or (use is not None and use.proof))
         if name.startswith("torch."):
@@ -285,7 +340,7 @@ class _Climb:
     def _own_function(self, call: ast.Call, node: ast.AST) -> Use:
         """A positional argument of a function of this file is what its parameter says."""
         if isinstance(call.func, ast.Name) and node in call.args:
-            position = call.args.index(node)  # type: ignore[arg-type]
+            position = call.args.index(node)
             for definition in self.tree.definitions:
                 if definition.name == call.func.id and position < len(definition.args.args):
                     parameter = definition.args.args[position].arg
@@ -305,8 +360,13 @@ class _Climb:
             keys = [self._target(target) for target in targets]
         if isinstance(parent, ast.Compare):
             other = parent.comparators[0] if outer is parent.left else parent.left
-            return self._make("fixed", parent, key_of(self.tree, other, self.scope) if isinstance(other, ast.Name) else None, proof=True,
-                              reason="it compares a whole device, index included; compare `.type` instead")
+            return self._make(
+                "fixed",
+                parent,
+                key_of(self.tree, other, self.scope) if isinstance(other, ast.Name) else None,
+                proof=True,
+                reason="it compares a whole device, index included; compare `.type` instead",
+            )
         return self._make("device", call, *keys, proof=True)
 
     def _default(self, parent: ast.arguments, node: ast.AST) -> Use:
@@ -318,14 +378,22 @@ class _Climb:
         return self._make("value", function, (id(self.tree.scopes[function]), name))
 
     def _dictionary(self, parent: ast.Dict, node: ast.AST) -> Use:
+        holder = self.tree.parents[parent]
+        if isinstance(holder, ast.keyword) and holder.arg == "map_location":
+            return self._make(
+                "unknown",
+                parent,
+                reason="it maps one GPU to another while a file is loaded; give map_location one device",
+            )
         for key, value in zip(parent.keys, parent.values, strict=True):
             if value is node and isinstance(key, ast.Constant):
                 name = str(key.value)
                 return self._make("value", parent, ("attribute", name), proof=bool(NAMED.search(name)))
+            if value is node and key is not None and device_text(key) is not None:
+                return self._make("unknown", parent, reason="it maps one device name to another")
             if value is node:
                 return self._make("unknown", parent, reason="a value of a dictionary whose key does not say what it is")
         others = [k.value for k in parent.keys if isinstance(k, ast.Constant) and k is not node]
-        holder = self.tree.parents[parent]
         key_name: Key | None = None
         if isinstance(holder, ast.Assign) and len(holder.targets) == 1:
             key_name = key_of(self.tree, holder.targets[0], self.scope)
@@ -341,9 +409,17 @@ class _Climb:
         if isinstance(holder, ast.Compare) and len(holder.ops) == 1 and isinstance(holder.ops[0], ast.In | ast.NotIn):
             base, proof = stripped(holder.left)
             return self._make("member", holder, key_of(self.tree, base, self.scope), proof=proof)
-        if isinstance(holder, ast.keyword) and holder.arg == "choices" and isinstance(call := self.tree.parents[holder], ast.Call):
+        if (
+            isinstance(holder, ast.keyword)
+            and holder.arg == "choices"
+            and isinstance(call := self.tree.parents[holder], ast.Call)
+        ):
             return self._make("member", call, *self._option(call), proof=siblings)
         if isinstance(holder, ast.Assign) and len(holder.targets) == 1:
-            return self._make("fixed" if siblings else "unknown", holder, key_of(self.tree, holder.targets[0], self.scope),
-                              reason="a list of device names that is read elsewhere")
+            return self._make(
+                "fixed" if siblings else "unknown",
+                holder,
+                key_of(self.tree, holder.targets[0], self.scope),
+                reason="a list of device names that is read elsewhere",
+            )
         return self._make("unknown", parent, reason="a list whose use is not seen here")

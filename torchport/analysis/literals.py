@@ -1,4 +1,4 @@
-"""Device texts: ``"cuda"``, ``"cuda:1"``, ``f"cuda:{i}"``, ``"cuda:" + str(i)``, ``"cuda:%d" % i``, ``"cuda:{}".format(i)``."""
+"""Device texts: ``"cuda"``, ``"cuda:1"``, ``f"cuda:{i}"``, ``"cuda:" + str(i)``, ``"cuda:%d" % i`` and their like."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ DEVICE = re.compile(r"cuda(?::(\d+))?")
 
 @dataclass(frozen=True, slots=True)
 class DeviceText:
-    """An expression whose value is a CUDA device string. ``node`` is the whole of it, ``index`` the source of its index."""
+    """An expression whose value is a CUDA device string: the whole ``node``, and the source of its ``index``."""
 
     node: ast.expr
     index: str | None = None

@@ -13,7 +13,15 @@ OPTIMIZER = re.compile(r"optim|(^|_)opt[A-Z]?($|_|\d)|optimizer|scaler|(^|_)sgd|
 SCHEDULER = re.compile(r"sched|warmup|lr_", re.IGNORECASE)
 LOADER = re.compile(r"loader|(^|_)dl($|_)|batches", re.IGNORECASE)
 Loop = ast.For | ast.AsyncFor | ast.While
-BOUNDARY = frozenset(("torchport.shim.sync", "torch_xla.sync", "torch_xla.step", "torch_xla.core.xla_model.mark_step", "torch_xla.core.xla_model.optimizer_step"))
+BOUNDARY = frozenset(
+    (
+        "torchport.shim.sync",
+        "torch_xla.sync",
+        "torch_xla.step",
+        "torch_xla.core.xla_model.mark_step",
+        "torch_xla.core.xla_model.optimizer_step",
+    )
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +49,9 @@ def step_loops(tree: Tree) -> tuple[list[Step], list[ast.Call]]:
             if not any(_inside(tree, step.loop, loop) or _inside(tree, loop, step.loop) for step in found.values()):
                 found[loop] = Step(loop, call)
     for loop in tree.loops:
-        if _evaluates(tree, loop) and not any(_inside(tree, step.loop, loop) or _inside(tree, loop, step.loop) for step in found.values()):
+        if _evaluates(tree, loop) and not any(
+            _inside(tree, step.loop, loop) or _inside(tree, loop, step.loop) for step in found.values()
+        ):
             found[loop] = Step(loop, loop, evaluation=True)
     # A loop around a step loop that is itself one would mark a step twice.
     inner = [s for s in found.values() if not any(o is not s and _inside(tree, o.loop, s.loop) for o in found.values())]
@@ -94,7 +104,12 @@ def _made_optimizers(tree: Tree) -> set[str]:
     for call in tree.calls:
         qualified = qualify(tree, call.func) if isinstance(call.func, ast.Name | ast.Attribute) else None
         parent = tree.parents[call]
-        if qualified and qualified.name.startswith("torch.optim.") and "lr_scheduler" not in qualified.name and isinstance(parent, ast.Assign):
+        if (
+            qualified
+            and qualified.name.startswith("torch.optim.")
+            and "lr_scheduler" not in qualified.name
+            and isinstance(parent, ast.Assign)
+        ):
             found |= {_last_name(target) for target in parent.targets}
     return found
 
@@ -120,7 +135,9 @@ def _loops_around(tree: Tree, node: ast.AST, seen: set[ast.AST]) -> list[Loop]:
 
 def _over_optimizers(loop: Loop) -> bool:
     """``for optimizer in optimizers: optimizer.step()`` is a part of one step."""
-    return isinstance(loop, ast.For) and (bool(OPTIMIZER.search(ast.unparse(loop.target))) or bool(OPTIMIZER.search(ast.unparse(loop.iter))))
+    return isinstance(loop, ast.For) and (
+        bool(OPTIMIZER.search(ast.unparse(loop.target))) or bool(OPTIMIZER.search(ast.unparse(loop.iter)))
+    )
 
 
 def _calls_of(tree: Tree, function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.Call]:
@@ -128,15 +145,14 @@ def _calls_of(tree: Tree, function: ast.FunctionDef | ast.AsyncFunctionDef) -> l
     found = []
     for call in tree.calls:
         parts = chain(call.func)
-        if parts and parts[-1] == function.name and len(parts) <= 2:
-            found.append(call)
-        elif any(isinstance(a, ast.Name) and a.id == function.name for a in call.args):
+        handed = any(isinstance(a, ast.Name) and a.id == function.name for a in call.args)
+        if handed or (parts and parts[-1] == function.name and len(parts) <= 2):
             found.append(call)
     return found
 
 
 def _evaluates(tree: Tree, loop: Loop) -> bool:
-    """A loop over a loader that computes without gradients, or any loop that moves its own items to a device and uses them."""
+    """A loop over a loader that computes without gradients, or one that moves its own items to a device to use them."""
     if not isinstance(loop, ast.For | ast.AsyncFor):
         return False
     if _moves_items(loop):
@@ -146,7 +162,9 @@ def _evaluates(tree: Tree, loop: Loop) -> bool:
         iterated = iterated.args[0]
     if not LOADER.search(_last_name(iterated)):
         return False
-    return _without_gradients(tree, loop) or any(_without_gradients(tree, n) for n in ast.walk(loop) if isinstance(n, ast.With))
+    return _without_gradients(tree, loop) or any(
+        _without_gradients(tree, n) for n in ast.walk(loop) if isinstance(n, ast.With)
+    )
 
 
 def _moves_items(loop: ast.For | ast.AsyncFor) -> bool:
@@ -157,7 +175,10 @@ def _moves_items(loop: ast.For | ast.AsyncFor) -> bool:
         return (
             isinstance(node, ast.Call)
             and isinstance(node.func, ast.Attribute)
-            and (node.func.attr == "cuda" or (node.func.attr == "to" and bool(node.args) and "dtype" not in ast.unparse(node.args[0])))
+            and (
+                node.func.attr == "cuda"
+                or (node.func.attr == "to" and bool(node.args) and "dtype" not in ast.unparse(node.args[0]))
+            )
             and isinstance(node.func.value, ast.Name)
             and node.func.value.id in items
         )
@@ -168,23 +189,34 @@ def _moves_items(loop: ast.For | ast.AsyncFor) -> bool:
             targets = {n.id for t in node.targets for n in ast.walk(t) if isinstance(n, ast.Name)}
             if any(moved(v) for v in values) and targets & items:
                 return True
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute) and sum(map(moved, node.args)):
-            if _last_name(node.func) not in ("append", "extend", "update", "copy_", "isinstance", "setattr"):
-                return True
+        elif (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Name | ast.Attribute)
+            and any(map(moved, node.args))
+            and _last_name(node.func) not in ("append", "extend", "update", "copy_", "isinstance", "setattr")
+        ):
+            return True
     return False
 
 
 def _without_gradients(tree: Tree, node: ast.AST) -> bool:
     for parent in [node, *tree.ancestors(node)]:
-        if isinstance(parent, ast.With | ast.AsyncWith) and any("no_grad" in ast.unparse(i) or "inference_mode" in ast.unparse(i) for i in parent.items):
+        if isinstance(parent, ast.With | ast.AsyncWith) and any(
+            "no_grad" in ast.unparse(i) or "inference_mode" in ast.unparse(i) for i in parent.items
+        ):
             return True
         if isinstance(parent, FUNCTIONS):
-            return any("no_grad" in ast.unparse(d) or "inference_mode" in ast.unparse(d) for d in parent.decorator_list) or _switches_to_eval(parent)
+            return any(
+                "no_grad" in ast.unparse(d) or "inference_mode" in ast.unparse(d) for d in parent.decorator_list
+            ) or _switches_to_eval(parent)
     return False
 
 
 def _switches_to_eval(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    return any(isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr == "eval" and not n.args for n in ast.walk(function))
+    return any(
+        isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr == "eval" and not n.args
+        for n in ast.walk(function)
+    )
 
 
 def _inside(tree: Tree, inner: ast.AST, outer: ast.AST) -> bool:

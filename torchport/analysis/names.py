@@ -40,6 +40,11 @@ class Qualified:
     doubt: str = ""
 
 
+def line_mark(line: int) -> str:
+    """A line of the text that is looked at, within a reason; the engine turns it into a line of the file."""
+    return f"line @{line}@"
+
+
 def canonical(name: str) -> str:
     """One spelling for names that PyTorch exports twice."""
     if not name.startswith(_LONG):
@@ -89,7 +94,7 @@ def qualify(tree: Tree, node: ast.expr, scope: Scope | None = None) -> Qualified
         doubt = f"{parts[0]!r} is imported from different places: {', '.join(sorted(imports))}"
     elif others:
         line = getattr(others[0].node, "lineno", 0)
-        doubt = f"{parts[0]!r} is also bound in another way, on line {line}"
+        doubt = f"{parts[0]!r} is also bound in another way, on {line_mark(line)}"
     return Qualified(canonical(".".join([origin, *parts[1:]])), doubt)
 
 

@@ -7,8 +7,9 @@ one path and something else on another is not certain.
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal, TypeVar, cast
+from typing import Any, Literal, TypeVar, cast
 
 Kind = Literal["module", "function", "class", "comprehension"]
 N = TypeVar("N", bound=ast.AST)
@@ -70,7 +71,7 @@ class Tree:
     attributes: list[ast.Attribute] = field(default_factory=list)
     """Attributes of anything that is not a plain dotted chain, ``f(x).cuda``, and all chains of two or more."""
     strings: list[ast.Constant | ast.JoinedStr] = field(default_factory=list)
-    """String constants that mention cuda, and f-strings that do."""
+    """String constants and f-strings that mention cuda, and constants that speak of a full memory."""
     loops: list[ast.For | ast.While | ast.AsyncFor] = field(default_factory=list)
     imports: list[ast.Import | ast.ImportFrom] = field(default_factory=list)
     definitions: list[ast.FunctionDef | ast.AsyncFunctionDef] = field(default_factory=list)
@@ -131,7 +132,7 @@ def _visit(tree: Tree, node: ast.AST, scope: Scope) -> list[tuple[ast.AST, Scope
         _visit_name(tree, node, scope)  # type: ignore[arg-type]
         return []
     if kind is ast.Constant:
-        if isinstance(node.value, str) and "cuda" in node.value:  # type: ignore[attr-defined]
+        if isinstance(node.value, str) and ("cuda" in node.value or "out of memory" in node.value):  # type: ignore[attr-defined]
             tree.strings.append(node)  # type: ignore[arg-type]
             tree.scopes[node] = scope
         return []
@@ -160,7 +161,9 @@ def _children(node: ast.AST, scope: Scope) -> list[tuple[ast.AST, Scope]]:
     return found
 
 
-_EMPTY = frozenset((ast.Load, ast.Store, ast.Del, ast.Add, ast.Sub, ast.Mult, ast.Div, ast.And, ast.Or, ast.Not, ast.USub))
+_EMPTY = frozenset(
+    (ast.Load, ast.Store, ast.Del, ast.Add, ast.Sub, ast.Mult, ast.Div, ast.And, ast.Or, ast.Not, ast.USub)
+)
 
 
 def _visit_name(tree: Tree, node: ast.Name, scope: Scope) -> None:
@@ -289,7 +292,7 @@ def _visit_fstring(tree: Tree, node: ast.JoinedStr, scope: Scope) -> list[tuple[
     return [(child, scope) for child in node.values if not isinstance(child, ast.Constant)]
 
 
-_SPECIAL = {
+_SPECIAL: dict[type[ast.AST], Callable[[Tree, Any, Scope], list[tuple[ast.AST, Scope]]]] = {
     ast.FunctionDef: _visit_function,
     ast.AsyncFunctionDef: _visit_function,
     ast.Lambda: _visit_function,

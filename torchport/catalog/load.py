@@ -131,7 +131,9 @@ def select_rules(rules: tuple[Rule, ...], select: tuple[str, ...], ignore: tuple
     for word in (*select, *ignore):
         if not any(_named(rule, word) for rule in rules):
             hint = suggest(rules, word)
-            raise CatalogError(f"no rule is called {word!r}" + (f"; did you mean {hint}?" if hint else "; see `torchport rules`"))
+            raise CatalogError(
+                f"no rule is called {word!r}" + (f"; did you mean {hint}?" if hint else "; see `torchport rules`")
+            )
     chosen = [rule for rule in rules if not select or any(_named(rule, word) for word in select)]
     return tuple(rule for rule in chosen if not any(_named(rule, word) for word in ignore))
 

@@ -32,7 +32,9 @@ def unsharded_loader(rule: Rule, context: Context) -> Iterator[Finding]:
                 yield context.leave(rule, call, rule.reason)
     for call in context.calls("torch.utils.data.RandomSampler"):
         function = context.tree.function(call)
-        if isinstance(function, FUNCTIONS) and any(a.arg in ("rank", "local_rank", "index") for a in function.args.args):
+        if isinstance(function, FUNCTIONS) and any(
+            a.arg in ("rank", "local_rank", "index") for a in function.args.args
+        ):
             yield context.leave(rule, call, rule.reason)
 
 
@@ -41,9 +43,15 @@ def narrow_sum(rule: Rule, context: Context) -> Iterator[Finding]:
     made = set()
     for call in context.tree.calls:
         parent = context.tree.parents[call]
-        if isinstance(parent, ast.Assign) and any(k.arg == "dtype" and context.named(k.value, *NARROW) for k in call.keywords):
+        if isinstance(parent, ast.Assign) and any(
+            k.arg == "dtype" and context.named(k.value, *NARROW) for k in call.keywords
+        ):
             made |= {t.id for t in parent.targets if isinstance(t, ast.Name)}
     for node in context.tree.every(ast.AugAssign):
-        if isinstance(node.target, ast.Name) and node.target.id in made:
-            if any(isinstance(n, LOOPS) for n in context.tree.ancestors(node)):
-                yield context.leave(rule, node, rule.reason)
+        if isinstance(node.target, ast.Name) and node.target.id in made and in_loop(context, node):
+            yield context.leave(rule, node, rule.reason)
+
+
+def in_loop(context: Context, node: ast.AST) -> bool:
+    """Whether ``node`` stands in the body of a loop."""
+    return any(isinstance(n, LOOPS) for n in context.tree.ancestors(node))

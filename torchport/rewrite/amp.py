@@ -10,7 +10,7 @@ from torchport.analysis.devices import NAMED
 from torchport.analysis.literals import device_text
 from torchport.model import Finding, Rule
 from torchport.rewrite.context import Context
-from torchport.rewrite.cst import change_call, keyword_of, with_keyword
+from torchport.rewrite.cst import change_call, keyword_of, with_keyword, with_value
 
 if TYPE_CHECKING:
     import libcst as cst
@@ -38,7 +38,9 @@ def autocast(rule: Rule, context: Context) -> Iterator[Finding]:
         if found is None or found.name not in AUTOCAST or not isinstance(node.ctx, ast.Load):
             continue
         call = context.tree.parents[node]
-        if not (isinstance(call, ast.Call) and call.func is node):
+        if isinstance(call, ast.Call) and call.args[:1] == [node] and context.named(call.func, "functools.partial"):
+            yield from _partial(rule, context, call, found.doubt)
+        elif not (isinstance(call, ast.Call) and call.func is node):
             yield context.leave(rule, node, VALUE)
         elif starred(call):
             yield context.leave(rule, call, STARRED)
@@ -46,8 +48,29 @@ def autocast(rule: Rule, context: Context) -> Iterator[Finding]:
             yield from _autocast(rule, context, call, found.doubt)
 
 
+def _partial(rule: Rule, context: Context, call: ast.Call, doubt: str) -> Iterator[Finding]:
+    """``partial(torch.autocast, device_type=...)``: the same, one argument later."""
+    device = next((k.value for k in call.keywords if k.arg == "device_type"), None)
+    if device is None or len(call.args) > 1 or starred(call):
+        yield context.leave(rule, call, VALUE)
+        return
+    keep = device_text(device) is None
+    source = context.source(call)
+
+    def arguments(old: list[cst.Arg]) -> list[cst.Arg]:
+        return [
+            with_value(old[0], f"{context.shim}.autocast"),
+            *(a for a in old[1:] if keep or keyword_of(a) != "device_type"),
+        ]
+
+    if not isinstance(device, ast.Constant) or not keep:
+        yield context.change(
+            rule, call, lambda: change_call(source, context.text.newline, None, arguments), doubt=doubt
+        )
+
+
 def _autocast(rule: Rule, context: Context, call: ast.Call, doubt: str) -> Iterator[Finding]:
-    given = {name: value for name, value in zip(ORDER, call.args, strict=False)}
+    given = dict(zip(ORDER, call.args, strict=False))
     given.update({k.arg: k.value for k in call.keywords if k.arg})
     device = given.get("device_type")
     if device is None:
@@ -66,7 +89,10 @@ def _autocast(rule: Rule, context: Context, call: ast.Call, doubt: str) -> Itera
 
     source = context.source(call)
     yield context.change(
-        rule, call, lambda: change_call(source, context.text.newline, f"{context.shim}.autocast", arguments), doubt=doubt
+        rule,
+        call,
+        lambda: change_call(source, context.text.newline, f"{context.shim}.autocast", arguments),
+        doubt=doubt,
     )
 
 
@@ -111,7 +137,9 @@ def _only_a_type(context: Context, node: ast.AST, parent: ast.AST) -> bool:
     from torchport.rewrite.rename import in_annotation
 
     return in_annotation(context, node) or (
-        isinstance(parent, ast.Call) and isinstance(parent.func, ast.Name) and parent.func.id in ("isinstance", "issubclass")
+        isinstance(parent, ast.Call)
+        and isinstance(parent.func, ast.Name)
+        and parent.func.id in ("isinstance", "issubclass")
     )
 
 
@@ -121,9 +149,10 @@ def half(rule: Rule, context: Context) -> Iterator[Finding]:
         if not call.args and not call.keywords:
             yield context.leave(rule, call, rule.reason)
     for node in context.tree.names:
-        if context.named(node, "torch.float16", "torch.half") and isinstance(node.ctx, ast.Load):
-            if not _shim_decides(context, node) and not _compared(context, node):
-                yield context.leave(rule, node, rule.reason)
+        if not context.named(node, "torch.float16", "torch.half") or not isinstance(node.ctx, ast.Load):
+            continue
+        if not _shim_decides(context, node) and not _compared(context, node):
+            yield context.leave(rule, node, rule.reason)
 
 
 def _shim_decides(context: Context, node: ast.AST) -> bool:

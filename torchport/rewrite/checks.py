@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import ast
-import io
 import tokenize
 import warnings
 
 from torchport.analysis.scopes import Tree, build
+from torchport.rewrite.comments import comments
 from torchport.rewrite.imports import unresolved
 
 
 def parse(text: str, path: str) -> Tree:
-    """The tree of a source text. Raises what ``ast.parse`` raises: SyntaxError, ValueError, RecursionError, MemoryError."""
+    """The tree of a text. Raises SyntaxError, ValueError, RecursionError or MemoryError, as ``ast.parse`` does."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return build(ast.parse(text, filename=path))
-
-
-def comments(text: str) -> list[str]:
-    """All comments, sorted: an edit may move one, never lose it."""
-    tokens = tokenize.generate_tokens(io.StringIO(text, newline="").readline)
-    return sorted(token.string for token in tokens if token.type == tokenize.COMMENT)
 
 
 def fault(before: str, old: Tree, after: str, new: Tree, path: str, commented: bool) -> str:
@@ -32,7 +26,10 @@ def fault(before: str, old: Tree, after: str, new: Tree, path: str, commented: b
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            compile(new.module, path, "exec", dont_inherit=True)
+            try:
+                compile(new.module, path, "exec", dont_inherit=True)
+            except RecursionError:  # a tree made of Python objects has less room than a text
+                compile(after, path, "exec", dont_inherit=True)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         return f"the result would not compile ({error})"
     try:

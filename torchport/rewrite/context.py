@@ -12,6 +12,7 @@ from torchport.analysis.names import Qualified, qualify
 from torchport.analysis.project import ProjectFacts
 from torchport.analysis.scopes import Tree
 from torchport.model import Edit, Effect, Finding, Review, Rule, Target
+from torchport.rewrite.comments import comments
 from torchport.rewrite.cst import TooDeep
 from torchport.rewrite.text import Text, minimal
 
@@ -116,6 +117,12 @@ class Context:
                 if OWN_SHIM.search(self.source(new.node)):
                     return self.leave(rule, node, "the file uses the name 'shim' itself, here as well")
                 text = OWN_SHIM.sub(f"{self.shim}.", text)
+            if loses_comment(self.source(new.node), text):
+                return self.leave(
+                    rule,
+                    node,
+                    "a comment stands inside it, at a place that would go; move the comment or rewrite by hand",
+                )
             edits.append(minimal(self.text, *self.text.span(new.node), text))
             texts.append(text)
         return self._finding(
@@ -128,7 +135,16 @@ class Context:
             review=review,
         )
 
-    def change(self, rule: Rule, node: ast.expr, make: Callable[[], str], *, shim: bool = True, certain: bool = True, doubt: str = "") -> Finding:
+    def change(
+        self,
+        rule: Rule,
+        node: ast.expr,
+        make: Callable[[], str],
+        *,
+        shim: bool = True,
+        certain: bool = True,
+        doubt: str = "",
+    ) -> Finding:
         """A finding whose new text LibCST makes; one too deep for it is left for a person."""
         if (doubt or not certain) and not self.unsafe:
             return self.rewrite(rule, node, certain=certain, doubt=doubt)
@@ -175,6 +191,11 @@ class Context:
             start=start,
             end=end,
         )
+
+
+def loses_comment(old: str, new: str) -> bool:
+    """Whether a comment inside ``old`` is not in ``new``."""
+    return "#" in old and comments(f"({old})") != comments(f"({new})")
 
 
 def shorten(text: str) -> str:

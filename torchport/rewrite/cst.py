@@ -41,7 +41,7 @@ def change_call(
     func: str | None = None,
     arguments: Callable[[list[cst.Arg]], list[cst.Arg]] | None = None,
 ) -> str:
-    """``source`` is a call. Replace its function by the expression ``func`` and its arguments by what the callback gives."""
+    """``source`` is a call: replace its function by ``func`` and its arguments by what the callback gives."""
     import libcst as cst
 
     call = cst.ensure_type(parse(source, newline), cst.Call)
@@ -69,7 +69,7 @@ def replace_name(source: str, newline: str, new: str) -> str:
 
     old = parse(source, newline)
     fresh = cst.parse_expression(new)
-    return code(fresh.with_changes(lpar=[*old.lpar, *fresh.lpar], rpar=[*fresh.rpar, *old.rpar]), newline)  # type: ignore[attr-defined]
+    return code(fresh.with_changes(lpar=[*old.lpar, *fresh.lpar], rpar=[*fresh.rpar, *old.rpar]), newline)
 
 
 def argument(value: str, keyword: str | None = None, *, star: str = "") -> cst.Arg:
@@ -119,7 +119,9 @@ def _commas(old: list[cst.Arg], new: Iterable[cst.Arg]) -> list[cst.Arg]:
     last = old[-1].comma if old else cst.MaybeSentinel.DEFAULT
     separator = next((a.comma for a in old[:-1] if isinstance(a.comma, cst.Comma)), None)
     between = separator or cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
-    fixed = [a if isinstance(a.comma, cst.Comma) and a is not old[-1] else a.with_changes(comma=between) for a in args[:-1]]
+    fixed = [
+        a if isinstance(a.comma, cst.Comma) and a is not old[-1] else a.with_changes(comma=between) for a in args[:-1]
+    ]
     end = args[-1].with_changes(comma=last)
     if old and old[-1] is not args[-1]:
         end = end.with_changes(whitespace_after_arg=old[-1].whitespace_after_arg)

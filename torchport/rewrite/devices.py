@@ -7,17 +7,30 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from torchport.analysis.devices import NAMED, Groups, Key, Use, find_uses, key_of
-from torchport.analysis.names import chain
+from torchport.analysis.names import chain, line_mark
 from torchport.model import Finding, Rule
 from torchport.rewrite.context import Context, New
 from torchport.rewrite.guards import KERNEL_REASON, guards_kernel, is_available, worker_reason
 
-ELSEWHERE = frozenset(("torch.autocast", "torch.amp.autocast", "torch.amp.GradScaler", "torch.Generator", "torch.amp.custom_fwd",
-                       "torch.amp.custom_bwd", "torch.cuda.amp.autocast"))
+ELSEWHERE = frozenset(
+    (
+        "torch.autocast",
+        "torch.amp.autocast",
+        "torch.amp.GradScaler",
+        "torch.Generator",
+        "torch.amp.custom_fwd",
+        "torch.amp.custom_bwd",
+        "torch.cuda.amp.autocast",
+    )
+)
 """Calls whose rules take the device argument along."""
 TESTS = ("compare", "contains", "prefix", "member", "key")
 NUMBERED = "it asks for one GPU by its number; on a TPU every process has one device"
-UNPROVED = "nothing in this file shows that {} is a device; if it is, write shim.device().type for the value and shim.accelerator_type() in tests"
+UNPROVED = (
+    "nothing in this file shows that {} is a device; if it is, write shim.device().type for the value and "
+    "shim.accelerator_type() in tests"
+)
+HELD_BACK = "it carries one value with {}, which cannot be rewritten: {}"
 
 
 def device_strings(rule: Rule, context: Context) -> Iterator[Finding]:
@@ -34,7 +47,9 @@ def device_strings(rule: Rule, context: Context) -> Iterator[Finding]:
         _check_test(context, use)
         members[groups.find(use.keys[0]) if use.keys else number].append(use)
     for name, group in members.items():
-        proved = name in sinks or any(use.proof or use.text.index is not None or any(NAMED.search(key[1]) for key in use.keys) for use in group)
+        proved = name in sinks or any(
+            use.proof or use.text.index is not None or any(NAMED.search(key[1]) for key in use.keys) for use in group
+        )
         yield from _group(rule, context, group, proved)
 
 
@@ -45,6 +60,8 @@ def _taken_elsewhere(context: Context, use: Use) -> bool:
         return False
     found = context.qualify(call.func) if isinstance(call.func, ast.Name | ast.Attribute) else None
     if found is not None and found.name in ELSEWHERE:
+        return True
+    if call.args and context.named(call.args[0], *ELSEWHERE):
         return True
     keyword = next((k.arg for k in call.keywords if use.text.node in ast.walk(k.value)), None)
     if keyword == "pin_memory_device":
@@ -66,10 +83,14 @@ def _check_lookups(context: Context, use: Use, groups: Groups) -> None:
             continue
         parent = context.tree.parents[node]
         index = parent.slice if isinstance(parent, ast.Subscript) and parent.value is node else None
-        if isinstance(parent, ast.Attribute) and parent.attr == "get" and isinstance(call := context.tree.parents[parent], ast.Call):
+        if (
+            isinstance(parent, ast.Attribute)
+            and parent.attr == "get"
+            and isinstance(call := context.tree.parents[parent], ast.Call)
+        ):
             index = call.args[0] if call.args else None
         if index is None or isinstance(index, ast.Constant):
-            use.role, use.reason = "fixed", f"its dictionary is also read in another way, on line {node.lineno}"
+            use.role, use.reason = "fixed", f"its dictionary is also read in another way, on {line_mark(node.lineno)}"
             return
         if isinstance(index, ast.Name) and (key := key_of(context.tree, index, scope)):
             groups.join((use.keys[0], key))
@@ -104,15 +125,23 @@ def _group(rule: Rule, context: Context, group: list[Use], proved: bool) -> Iter
         elif use is blocker or use.role == "fixed":
             yield context.leave(rule, node, use.reason)
         elif blocker is not None:
-            yield context.leave(rule, node, f"it carries one value with line {blocker.text.line}, which cannot be rewritten: {blocker.reason}")
+            yield context.leave(
+                rule,
+                node,
+                HELD_BACK.format(line_mark(blocker.text.line), blocker.reason),
+            )
         else:
-            yield context.rewrite(rule, node, *_new(context, use), group=label, review="glance" if use.role in TESTS else None)
+            yield context.rewrite(
+                rule, node, *_new(context, use), group=label, review="glance" if use.role in TESTS else None
+            )
 
 
 def _generator(use: Use) -> str:
     """A random function draws with a generator of its own device, or not at all."""
     call = use.consumer
-    if isinstance(call, ast.Call) and any(k.arg == "generator" and not isinstance(k.value, ast.Constant) for k in call.keywords):
+    if isinstance(call, ast.Call) and any(
+        k.arg == "generator" and not isinstance(k.value, ast.Constant) for k in call.keywords
+    ):
         return "it draws with a generator, which has to be on the same device; draw on the CPU, then move"
     return ""
 
@@ -169,7 +198,7 @@ def _choice(context: Context, node: ast.expr, devices: bool = False) -> ast.IfEx
 
 
 def _torch_argument(context: Context, use: Use) -> bool:
-    """Whether the argument goes to PyTorch itself, which takes a device; a function of the program gets a string as before."""
+    """Whether the argument goes to PyTorch, which takes a device; a function of the program gets a string as before."""
     call = use.consumer
     if not isinstance(call, ast.Call):
         return False
@@ -180,20 +209,35 @@ def _torch_argument(context: Context, use: Use) -> bool:
         if found.name in ("torch.distributed.device_mesh.init_device_mesh", "torch.distributed.init_device_mesh"):
             return False
         return found.name.startswith(("torch.", "torchport.shim"))
-    return isinstance(call.func, ast.Attribute) and (call.func.attr.startswith("new_") or call.func.attr in ("to", "to_empty"))
+    return isinstance(call.func, ast.Attribute) and (
+        call.func.attr.startswith("new_") or call.func.attr in ("to", "to_empty")
+    )
 
 
 def device_numbers(rule: Rule, context: Context) -> Iterator[Finding]:
-    """``torch.device(0)``, ``.to(0)``, ``device=torch.cuda.current_device()``: PyTorch reads a number as a CUDA device."""
+    """``.to(0)``, ``device=torch.cuda.current_device()``: PyTorch reads a number as a CUDA device."""
     for call in context.tree.calls:
         for node in _device_arguments(context, call):
             if isinstance(node, ast.Constant) and type(node.value) is int:
                 yield context.rewrite(rule, node, New(node, f"shim.device({node.value})"))
-            elif isinstance(node, ast.Call) and context.named(node.func, "torch.cuda.current_device", "torch.accelerator.current_device_index"):
+            elif isinstance(node, ast.Call) and context.named(
+                node.func, "torch.cuda.current_device", "torch.accelerator.current_device_index"
+            ):
                 context.claimed.add(node.func)
                 yield context.rewrite(rule, node, New(node, "shim.device()"))
-            elif (name := chain(node)) and name[-1] in ("rank", "local_rank", "gpu", "gpu_id", "device_id", "local_gpu"):
-                doubt = "" if name[-1].endswith("rank") else f"whether {'.'.join(name)} is a number is not seen here; --unsafe rewrites it"
+            elif (name := chain(node)) and name[-1] in (
+                "rank",
+                "local_rank",
+                "gpu",
+                "gpu_id",
+                "device_id",
+                "local_gpu",
+            ):
+                doubt = (
+                    ""
+                    if name[-1].endswith("rank")
+                    else f"whether {'.'.join(name)} is a number is not seen here; --unsafe rewrites it"
+                )
                 yield context.rewrite(rule, node, New(node, f"shim.device({context.source(node)})"), doubt=doubt)
 
 
@@ -219,11 +263,15 @@ def _memory(name: str) -> bool:
 
 
 def device_from_variable(rule: Rule, context: Context) -> Iterator[Finding]:
-    """``torch.device(args.device)``: the shim reads what a user typed, ``cuda`` as well as ``tpu``; also ``torch.device(0)``."""
+    """``torch.device(args.device)``: the shim reads what a user typed; also ``torch.device(0)``."""
     strings = {key for use in find_uses(context.tree) for key in use.keys if use.role in ("value", "member")}
     for call in context.calls("torch.device"):
         if len(call.args) == 2 and isinstance(call.args[0], ast.Name | ast.Attribute):
-            yield context.leave(rule, call, "the name of the device is not in the source; write shim.device(number) where it is the accelerator")
+            yield context.leave(
+                rule,
+                call,
+                "the name of the device is not in the source; write shim.device(number) where it is the accelerator",
+            )
         if len(call.args) != 1 or call.keywords:
             continue
         node = call.args[0]
@@ -254,10 +302,12 @@ def is_cuda(rule: Rule, context: Context) -> Iterator[Finding]:
 
 
 def _needs_brackets(parent: ast.AST, node: ast.expr) -> bool:
-    if isinstance(parent, ast.BoolOp | ast.If | ast.While | ast.Assert | ast.IfExp | ast.Return | ast.Assign | ast.keyword):
+    if isinstance(
+        parent, ast.BoolOp | ast.If | ast.While | ast.Assert | ast.IfExp | ast.Return | ast.Assign | ast.keyword
+    ):
         return False
     if isinstance(parent, ast.Call):
         return parent.func is node
     if isinstance(parent, ast.UnaryOp):
         return not isinstance(parent.op, ast.Not)
-    return not isinstance(parent, ast.comprehension | ast.GeneratorExp | ast.ListComp | ast.Tuple | ast.List)
+    return not isinstance(parent, ast.comprehension | ast.GeneratorExp | ast.ListComp | ast.Tuple | ast.List | ast.Dict)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from torchport.model import Finding, Rule
 from torchport.rewrite.amp import starred
 from torchport.rewrite.context import Context, New
-from torchport.rewrite.cst import change_call, keyword_of
+from torchport.rewrite.cst import change_call, keyword_of, with_value
 
 if TYPE_CHECKING:
     import libcst as cst
@@ -23,7 +23,9 @@ def device_ids(rule: Rule, context: Context) -> Iterator[Finding]:
         ids = next((k.value for k in call.keywords if k.arg == "device_ids"), None)
         output = next((k.value for k in call.keywords if k.arg == "output_device"), None)
         if len(call.args) > 1 and context.named(call.func, DDP):
-            yield context.leave(rule, call, "device_ids is given by position; name it, so that it can be told from the others")
+            yield context.leave(
+                rule, call, "device_ids is given by position; name it, so that it can be told from the others"
+            )
             continue
         if ids is None or (isinstance(ids, ast.Constant) and ids.value is None) or _migrated(context, ids):
             if output is not None and not isinstance(output, ast.Constant):
@@ -32,9 +34,15 @@ def device_ids(rule: Rule, context: Context) -> Iterator[Finding]:
         if starred(call) and output is None and not isinstance(ids, ast.List):
             yield context.leave(rule, call, "device_ids may be given twice, here and by the star")
             continue
-        inner = ", ".join(context.source(e) for e in ids.elts) if isinstance(ids, ast.List) else f"*{context.source(ids)}"
-        if output is not None and not (isinstance(ids, ast.List) and len(ids.elts) == 1 and ast.dump(ids.elts[0]) == ast.dump(output)):
-            yield context.leave(rule, call, "output_device differs from device_ids[0]; on a TPU there is one device in a process")
+        inner = (
+            ", ".join(context.source(e) for e in ids.elts) if isinstance(ids, ast.List) else f"*{context.source(ids)}"
+        )
+        if output is not None and not (
+            isinstance(ids, ast.List) and len(ids.elts) == 1 and ast.dump(ids.elts[0]) == ast.dump(output)
+        ):
+            yield context.leave(
+                rule, call, "output_device differs from device_ids[0]; on a TPU there is one device in a process"
+            )
         elif output is None:
             yield context.rewrite(rule, ids, New(ids, f"shim.device_ids({inner})"))
         else:
@@ -42,11 +50,11 @@ def device_ids(rule: Rule, context: Context) -> Iterator[Finding]:
 
 
 def _without_output(context: Context, call: ast.Call, inner: str) -> str:
-    from torchport.rewrite.cst import with_value
-
     def arguments(old: list[cst.Arg]) -> list[cst.Arg]:
         kept = [a for a in old if keyword_of(a) != "output_device"]
-        return [with_value(a, f"{context.shim}.device_ids({inner})") if keyword_of(a) == "device_ids" else a for a in kept]
+        return [
+            with_value(a, f"{context.shim}.device_ids({inner})") if keyword_of(a) == "device_ids" else a for a in kept
+        ]
 
     return change_call(context.source(call), context.text.newline, None, arguments)
 
@@ -59,6 +67,8 @@ def nccl(rule: Rule, context: Context) -> Iterator[Finding]:
     """Tests for NCCL: what a program does for NCCL alone is a question for a person."""
     for node in context.tree.every(ast.Compare):
         sides = [node.left, *node.comparators]
-        texts = [e for side in sides for e in (side.elts if isinstance(side, ast.Tuple | ast.List | ast.Set) else [side])]
+        texts = [
+            e for side in sides for e in (side.elts if isinstance(side, ast.Tuple | ast.List | ast.Set) else [side])
+        ]
         if any(isinstance(e, ast.Constant) and e.value == "nccl" for e in texts):
             yield context.leave(rule, node, rule.reason)

@@ -9,7 +9,10 @@ from torchport.rewrite.context import Context
 
 AVAILABLE = ("torch.cuda.is_available", "torch.accelerator.is_available", "torchport.shim.is_available")
 KERNEL = re.compile(r"cuda|triton|flash_attn|xformers|apex|cupy|(^|_)_?C$|_ext$|_kernel", re.IGNORECASE)
-WORKER = "it runs in a worker process of the loader, which cannot open a TPU; hand on CPU tensors and move the batch in the training loop"
+WORKER = (
+    "it runs in a worker process of the loader, which cannot open a TPU; hand on CPU tensors and move the batch in the "
+    "training loop"
+)
 KERNEL_REASON = "it guards a kernel that exists for CUDA alone: on a TPU the other branch has to run"
 
 
@@ -57,7 +60,7 @@ def _kernel_call(context: Context, node: ast.AST) -> bool:
     found = context.qualify(node.func) if isinstance(node.func, ast.Name | ast.Attribute) else None
     if found is not None:
         name = found.name
-        return not name.startswith("torch.") and bool(KERNEL.search(name)) or name.startswith("torch.ops.")
+        return (not name.startswith("torch.") and bool(KERNEL.search(name))) or name.startswith("torch.ops.")
     func = node.func
     if isinstance(func, ast.Attribute):
         return func.attr not in ("cuda", "is_cuda") and bool(KERNEL.search(func.attr))

@@ -6,6 +6,7 @@ import ast
 import builtins
 from collections.abc import Iterable
 
+from torchport.analysis.names import qualify
 from torchport.analysis.scopes import FUNCTIONS, Tree
 from torchport.model import Edit, Finding
 from torchport.rewrite.text import Text
@@ -33,7 +34,9 @@ def shim_imports(tree: Tree, text: Text, findings: Iterable[Finding], name: str)
         local = [(node, found) for node, found in functions if found is not None]
         edits, rest = [], []
         for start in starts:
-            home = next((f for n, f in local if text.span(n)[0] <= start < text.span(n)[1] and text.span(f)[1] <= start), None)
+            home = next(
+                (f for n, f in local if text.span(n)[0] <= start < text.span(n)[1] and text.span(f)[1] <= start), None
+            )
             if home is None:
                 rest.append(start)
             else:
@@ -42,7 +45,7 @@ def shim_imports(tree: Tree, text: Text, findings: Iterable[Finding], name: str)
         if not starts:
             return sorted(set(edits), key=lambda e: e.start)
         return [*set(edits), _at_top(tree, text, name)]
-    begin, end = text.span(top)
+    _, end = text.span(top)
     if starts[0] < _line_end(text, end) and not _only_in_functions(tree, text, starts, end):
         return [_before(text, top, name)]
     return [_after(text, top, name)]
@@ -66,7 +69,11 @@ def _torch_import(body: list[ast.stmt]) -> ast.stmt | None:
     for statement in body:
         if isinstance(statement, ast.Import) and any(a.name.partition(".")[0] == "torch" for a in statement.names):
             return statement
-        if isinstance(statement, ast.ImportFrom) and not statement.level and (statement.module or "").partition(".")[0] == "torch":
+        if (
+            isinstance(statement, ast.ImportFrom)
+            and not statement.level
+            and (statement.module or "").partition(".")[0] == "torch"
+        ):
             return statement
     return None
 
@@ -98,7 +105,11 @@ def _at_top(tree: Tree, text: Text, name: str) -> Edit:
     if last is not None:
         return _after(text, last, name)
     body = tree.module.body
-    docstring = isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant) and isinstance(body[0].value.value, str)
+    docstring = (
+        isinstance(body[0], ast.Expr)
+        and isinstance(body[0].value, ast.Constant)
+        and isinstance(body[0].value.value, str)
+    )
     if docstring and len(body) > 1:
         edit = _after(text, body[0], name)
         return Edit(edit.start, edit.end, text.newline + edit.text)
@@ -133,7 +144,11 @@ def unused_imports(before: Tree, after: Tree, text: Text, is_package: bool) -> l
     exported = _exported(after)
     edits = []
     for node in after.imports:
-        dead = [alias for alias in node.names if _dead(before, after, node, alias) and (alias.asname or alias.name) not in exported]
+        dead = [
+            alias
+            for alias in node.names
+            if _dead(before, after, node, alias) and (alias.asname or alias.name) not in exported
+        ]
         if not dead:
             continue
         edit = _remove(after, text, node, dead)
@@ -145,7 +160,8 @@ def unused_imports(before: Tree, after: Tree, text: Text, is_package: bool) -> l
 def _exported(tree: Tree) -> set[str]:
     names: set[str] = set()
     for statement in tree.module.body:
-        if isinstance(statement, ast.Assign | ast.AugAssign) and "__all__" in ast.unparse(statement):
+        targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
+        if any(isinstance(t, ast.Name) and t.id == "__all__" for t in targets):
             names |= {n.value for n in ast.walk(statement) if isinstance(n, ast.Constant) and isinstance(n.value, str)}
     return names
 
@@ -156,9 +172,14 @@ def _dead(before: Tree, after: Tree, node: ast.Import | ast.ImportFrom, alias: a
         name = alias.asname or alias.name
     else:
         target, name = alias.name, alias.asname or ""
-    if not name or not target.startswith("torch.") or getattr(node, "level", 0):
+    if not name or not target.startswith("torch.") or getattr(node, "level", None):
         return False
-    return _used(before, name) and not _used(after, name)
+    return _used(before, name) and not _used(after, name) and not _reached(after, f"{target}.")
+
+
+def _reached(tree: Tree, module: str) -> bool:
+    """Whether a dotted chain still goes through the module, which the import may have been the one to load."""
+    return any((found := qualify(tree, node)) is not None and found.name.startswith(module) for node in tree.names)
 
 
 def _used(tree: Tree, name: str) -> bool:
@@ -175,12 +196,21 @@ def _remove(tree: Tree, text: Text, node: ast.Import | ast.ImportFrom, dead: lis
     """Take the statement out with its line, or the names out of it; None where that is not safe."""
     start, end = text.span(node)
     source = text.bytes[start:end].decode()
-    if "#" in text.bytes[start : _line_end(text, end)].decode() or any(isinstance(n, ast.Try) for n in tree.ancestors(node)):
+    if "#" in text.bytes[start : _line_end(text, end)].decode() or any(
+        isinstance(n, ast.Try) for n in tree.ancestors(node)
+    ):
         return None
     if len(dead) < len(node.names):
         return Edit(start, end, _without(source, dead, text.newline))
     parent = tree.parents[node]
-    block = next((b for b in (getattr(parent, f, None) for f in ("body", "orelse", "finalbody")) if isinstance(b, list) and node in b), [])
+    block = next(
+        (
+            b
+            for b in (getattr(parent, f, None) for f in ("body", "orelse", "finalbody"))
+            if isinstance(b, list) and node in b
+        ),
+        [],
+    )
     line_start = text.starts[node.lineno - 1]
     alone = text.bytes[line_start:start].strip() == b"" and text.bytes[end : _line_end(text, end)].strip() == b""
     if not alone:
@@ -196,9 +226,11 @@ def _without(source: str, dead: list[ast.alias], newline: str) -> str:
 
     gone = {(alias.name, alias.asname) for alias in dead}
     line = cst.ensure_type(cst.parse_statement(source + newline), cst.SimpleStatementLine)
-    statement = cst.ensure_type(line.body[0], cst.BaseSmallStatement)
-    kept = [a for a in statement.names if (a.evaluated_name, a.evaluated_alias) not in gone]  # type: ignore[attr-defined]
-    kept[-1] = kept[-1].with_changes(comma=statement.names[-1].comma)  # type: ignore[attr-defined]
+    statement = line.body[0]
+    assert isinstance(statement, cst.Import | cst.ImportFrom)
+    assert not isinstance(statement.names, cst.ImportStar)
+    kept = [a for a in statement.names if (a.evaluated_name, a.evaluated_alias) not in gone]
+    kept[-1] = kept[-1].with_changes(comma=statement.names[-1].comma)
     module = cst.Module([], default_newline=newline)
     return module.code_for_node(statement.with_changes(names=kept))
 
@@ -215,5 +247,3 @@ def unresolved(tree: Tree) -> set[str]:
             if scope.find(base.id) is None:
                 missing.add(base.id)
     return missing - set(dir(builtins))
-
-

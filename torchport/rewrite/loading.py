@@ -26,7 +26,9 @@ def load(rule: Rule, context: Context) -> Iterator[Finding]:
 
 
 def _to_cpu(context: Context, call: ast.Call) -> bool:
-    place = call.args[1] if len(call.args) > 1 else next((k.value for k in call.keywords if k.arg == "map_location"), None)
+    place = (
+        call.args[1] if len(call.args) > 1 else next((k.value for k in call.keywords if k.arg == "map_location"), None)
+    )
     if isinstance(place, ast.Call) and context.named(place.func, "torch.device") and place.args:
         place = place.args[0]
     return isinstance(place, ast.Constant) and place.value == "cpu"
@@ -50,7 +52,9 @@ def _pin_keywords(rule: Rule, context: Context, call: ast.Call) -> Iterator[Find
         if keyword.arg == "pin_memory":
             if name.startswith("torch.") or (isinstance(value, ast.Constant) and value.value is True):
                 yield from _only_if(rule, context, value, PINNED)
-        elif keyword.arg == "pin_memory_device" and not (isinstance(value, ast.Constant) and value.value in ("", "cpu")):
+        elif keyword.arg == "pin_memory_device" and not (
+            isinstance(value, ast.Constant) and value.value in ("", "cpu")
+        ):
             source = context.source(call)
             yield context.change(
                 rule,

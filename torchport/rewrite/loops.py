@@ -9,7 +9,10 @@ from torchport.analysis.loops import has_boundary, step_loops
 from torchport.model import Edit, Finding, Rule
 from torchport.rewrite.context import Context, New
 
-HOMELESS = "no loop around this optimizer step is seen in this file; mark the end of each step where the loop is, with shim.steps(...) or shim.sync()"
+HOMELESS = (
+    "no loop around this optimizer step is seen in this file; mark the end of each step where the loop is, with "
+    "shim.steps(...) or shim.sync()"
+)
 
 
 def step_boundary(rule: Rule, context: Context) -> Iterator[Finding]:
@@ -23,7 +26,11 @@ def step_boundary(rule: Rule, context: Context) -> Iterator[Finding]:
         elif isinstance(step.loop, ast.For):
             iterable = step.loop.iter
             source = context.source(iterable)
-            text = f"shim.steps(({source}))" if isinstance(iterable, ast.Tuple) and not source.startswith("(") else f"shim.steps({source})"
+            text = (
+                f"shim.steps(({source}))"
+                if isinstance(iterable, ast.Tuple) and not source.startswith("(")
+                else f"shim.steps({source})"
+            )
             yield context.rewrite(rule, iterable, New(iterable, text))
         else:
             yield _while(rule, context, step.loop)
@@ -36,7 +43,9 @@ def has_boundary_nearby(context: Context, call: ast.AST) -> bool:
     """Whether the function around an optimizer step marks the step itself."""
     function = context.tree.function(call) or context.tree.module
     return any(
-        isinstance(n, ast.Call) and isinstance(n.func, ast.Name | ast.Attribute) and context.named(n.func, "torchport.shim.sync", "torch_xla.sync")
+        isinstance(n, ast.Call)
+        and isinstance(n.func, ast.Name | ast.Attribute)
+        and context.named(n.func, "torchport.shim.sync", "torch_xla.sync")
         for n in ast.walk(function)
     )
 
@@ -46,12 +55,16 @@ def _while(rule: Rule, context: Context, loop: ast.While) -> Finding:
     text = context.text
     first, last = loop.body[0], loop.body[-1]
     if text.line(text.span(first)[0]) == loop.lineno:
-        return context.leave(rule, loop.test, "the body stands on the line of the `while`; write it on lines of its own and end it with shim.sync()")
+        return context.leave(
+            rule,
+            loop.test,
+            "the body stands on the line of the `while`; write it on lines of its own and end it with shim.sync()",
+        )
     indent = text.indent(first.lineno)
     call = f"{context.shim}.sync()"
-    start = _continues(loop)
-    if start:
-        place = text.starts[first.lineno - 1] if not getattr(first, "decorator_list", None) else text.starts[first.decorator_list[0].lineno - 1]  # type: ignore[attr-defined]
+    if _continues(loop):
+        decorators: list[ast.expr] = getattr(first, "decorator_list", [])
+        place = text.starts[min([first.lineno, *(d.lineno for d in decorators)]) - 1]
         edit = Edit(place, place, f"{indent}{call}{text.newline}")
     elif isinstance(last, ast.If) and not last.orelse and _only_leaves(last):
         number = last.lineno
@@ -82,7 +95,11 @@ def _continues(loop: ast.While) -> bool:
         if isinstance(node, ast.For | ast.While | ast.AsyncFor):
             stack += node.orelse
         elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            stack += [child for child in ast.iter_child_nodes(node) if isinstance(child, ast.stmt | ast.ExceptHandler | ast.match_case)]
+            stack += [
+                child
+                for child in ast.iter_child_nodes(node)
+                if isinstance(child, ast.stmt | ast.ExceptHandler | ast.match_case)
+            ]
     return False
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from torchport.project.source import Source
 
 PASSES = 25
+LINE_MARK = re.compile(r"@(\d+)@")
 TRANSFORMERS: dict[str, Transformer] = {
     "device-strings": devices.device_strings,
     "device-numbers": devices.device_numbers,
@@ -42,6 +44,7 @@ TRANSFORMERS: dict[str, Transformer] = {
     "cuda-in-text": reports.cuda_in_text,
     "other-backend": reports.other_backend,
     "generator": reports.generator,
+    "memory-text": reports.memory_text,
     "narrow-sum": advice.narrow_sum,
     "unsharded-loader": advice.unsharded_loader,
     "last-batch": advice.last_batch,
@@ -69,7 +72,7 @@ class Prefilter:
         self.encoded = [word.encode() for word in self.words]
 
     def search(self, blob: bytes) -> bool:
-        """Whether a trigger of any rule is in ``blob``; a search for plain bytes, which no regular expression can match."""
+        """Whether a trigger of any rule is in ``blob``: plain bytes, found much faster than regular expressions."""
         return any(word in blob for word in self.encoded)
 
     def concerned(self, blob: bytes) -> tuple[Rule, ...]:
@@ -84,22 +87,31 @@ def prefilter(rules: Iterable[Rule]) -> Prefilter:
 
 
 def migrate_source(
-    source: Source, rules: tuple[Rule, ...], target: Target, *, unsafe: bool = False, project: ProjectFacts | None = None
+    source: Source,
+    rules: tuple[Rule, ...],
+    target: Target,
+    *,
+    unsafe: bool = False,
+    project: ProjectFacts | None = None,
 ) -> Outcome:
-    """Rewrite what can be proved, report the rest. Nothing is written here; a text that fails a check is not given back."""
+    """Rewrite what can be proved, report the rest. A text that fails a check is not given back; nothing is written."""
     try:
         return _migrate(source, rules, target, unsafe, project or ProjectFacts())
     except SyntaxError as error:
         return Outcome(problems=[Problem(_syntax(error), error.lineno or 0)])
     except (RecursionError, MemoryError, ValueError) as error:
-        return Outcome(problems=[Problem(f"too deeply nested or not Python, left alone ({type(error).__name__}: {error})")])
+        return Outcome(
+            problems=[Problem(f"too deeply nested or not Python, left alone ({type(error).__name__}: {error})")]
+        )
 
 
 def _syntax(error: SyntaxError) -> str:
     import sys
 
     version = ".".join(map(str, sys.version_info[:2]))
-    return f"not readable as Python {version}: {error.msg}; left alone (run torchport with the Python that runs the file)"
+    return (
+        f"not readable as Python {version}: {error.msg}; left alone (run torchport with the Python that runs the file)"
+    )
 
 
 def _migrate(source: Source, rules: tuple[Rule, ...], target: Target, unsafe: bool, project: ProjectFacts) -> Outcome:
@@ -135,7 +147,11 @@ def _migrate(source: Source, rules: tuple[Rule, ...], target: Target, unsafe: bo
         tree, text = _spliced(source, text, dead, origin)
     after = text.bytes.decode()
     why = fault(source.text, first, after, tree, source.path, origin.touched_comment)
-    if not why and dead and _choose(list(_findings(rules, index, Context(tree, text, target, unsafe, shim_name(tree), project))))[0]:
+    if (
+        not why
+        and dead
+        and _choose(list(_findings(rules, index, Context(tree, text, target, unsafe, shim_name(tree), project))))[0]
+    ):
         why = "a second run would change it again"
     if why:
         return _refused(applied, why, left)
@@ -188,8 +204,11 @@ def _located(finding: Finding, text: Text, original: Text, origin: Origin) -> Fi
     end = max(origin(finding.end), start)
     line, column = original.position(start)
     end_line, end_column = original.position(end)
-    old = shorten(original.bytes[start:end].decode(errors="replace")) if finding.reason else finding.old
-    return replace(finding, line=line, column=column, end_line=end_line, end_column=end_column, old=old or finding.old)
+    old = finding.old
+    if old != shorten(original.bytes[start:end].decode(errors="replace")):
+        old = shorten(original.line_text(line).decode())
+    reason = LINE_MARK.sub(lambda m: str(original.line(origin(text.starts[int(m[1]) - 1]))), finding.reason)
+    return replace(finding, line=line, column=column, end_line=end_line, end_column=end_column, old=old, reason=reason)
 
 
 def _note(finding: Finding, reason: str) -> Finding:

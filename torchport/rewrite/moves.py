@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING
 from torchport.analysis.literals import device_text
 from torchport.model import Finding, Rule
 from torchport.rewrite.context import Context
-from torchport.rewrite.guards import worker_reason
 from torchport.rewrite.cst import argument, change_method, source_of, with_keyword
+from torchport.rewrite.guards import worker_reason
 
 if TYPE_CHECKING:
     import libcst as cst
 
-FLAGS = frozenset(("args", "arg", "opt", "opts", "options", "cfg", "config", "conf", "hparams", "params", "flags", "FLAGS", "params"))
+FLAGS = frozenset(
+    ("args", "arg", "opt", "opts", "options", "cfg", "config", "conf", "hparams", "params", "flags", "FLAGS", "params")
+)
 TYPE = re.compile(r"torch\.cuda\.(\w+)Tensor")
 DTYPES = {
     "Float": "float32", "Double": "float64", "Half": "float16", "BFloat16": "bfloat16", "Byte": "uint8", "Char": "int8",
@@ -34,15 +36,27 @@ def cuda_method(rule: Rule, context: Context) -> Iterator[Finding]:
             continue
         if not (isinstance(parent, ast.Call) and parent.func is node):
             if not _is_flag(context, node, parent):
-                yield context.leave(rule, node, "the method is handed on without a call; write `lambda t: t.to(shim.device())` for tensors")
+                yield context.leave(
+                    rule,
+                    node,
+                    "the method is handed on without a call; write `lambda t: t.to(shim.device())` for tensors",
+                )
+            continue
+        if _own_class(context, node):
             continue
         if reason := _not_ours(context, node) or worker_reason(context, node):
             yield context.leave(rule, parent, reason)
         elif any(isinstance(a, ast.Starred) for a in parent.args) or any(k.arg is None for k in parent.keywords):
-            yield context.leave(rule, parent, "its arguments are handed on with a star, so that the device among them is not seen")
+            yield context.leave(
+                rule, parent, "its arguments are handed on with a star, so that the device among them is not seen"
+            )
         else:
-            source = context.source(parent)
-            yield context.change(rule, parent, lambda s=source: change_method(s, context.text.newline, "to", _to_arguments))  # type: ignore[misc]
+            yield _moved(rule, context, parent)
+
+
+def _moved(rule: Rule, context: Context, call: ast.Call) -> Finding:
+    source = context.source(call)
+    return context.change(rule, call, lambda: change_method(source, context.text.newline, "to", _to_arguments))
 
 
 def _is_flag(context: Context, node: ast.Attribute, parent: ast.AST) -> bool:
@@ -51,8 +65,22 @@ def _is_flag(context: Context, node: ast.Attribute, parent: ast.AST) -> bool:
     name = base.id if isinstance(base, ast.Name) else base.attr if isinstance(base, ast.Attribute) else ""
     if "cuda" in context.stored or name in FLAGS:
         return True
-    return isinstance(parent, ast.If | ast.While | ast.BoolOp | ast.Assert) or (isinstance(parent, ast.IfExp) and parent.test is node) or (
-        isinstance(parent, ast.UnaryOp) and isinstance(parent.op, ast.Not)
+    return (
+        isinstance(parent, ast.If | ast.While | ast.BoolOp | ast.Assert)
+        or (isinstance(parent, ast.IfExp) and parent.test is node)
+        or (isinstance(parent, ast.UnaryOp) and isinstance(parent.op, ast.Not))
+    )
+
+
+def _own_class(context: Context, node: ast.Attribute) -> bool:
+    """``self.cuda()`` in a class that inherits from nothing and defines the method."""
+    around = next((n for n in context.tree.ancestors(node) if isinstance(n, ast.ClassDef)), None)
+    called_on_self = isinstance(node.value, ast.Name) and node.value.id == "self"
+    return (
+        called_on_self
+        and around is not None
+        and not around.bases
+        and any(isinstance(s, ast.FunctionDef) and s.name == "cuda" for s in around.body)
     )
 
 
@@ -89,27 +117,42 @@ def _device_source(source: str) -> str:
         return f"shim.device({text.index or ''})"
     if isinstance(node, ast.Constant) and node.value is None:
         return "shim.device()"
-    return source if source.startswith("shim.device(") else f"shim.device({source})"
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "device":
+        return source
+    return f"shim.device({source})"
 
 
 def type_string(rule: Rule, context: Context) -> Iterator[Finding]:
     """``x.type("torch.cuda.FloatTensor")`` becomes ``x.to(shim.device(), torch.float32)``."""
     for node in context.tree.strings:
-        match = TYPE.fullmatch(node.value) if isinstance(node, ast.Constant) else None
+        match = TYPE.fullmatch(str(node.value)) if isinstance(node, ast.Constant) else None
         if match is None:
             continue
         call = context.tree.parents[node]
         func = call.func if isinstance(call, ast.Call) else None
-        if not (isinstance(call, ast.Call) and isinstance(func, ast.Attribute) and func.attr == "type" and len(call.args) == 1 and not call.keywords):
+        if not (
+            isinstance(call, ast.Call)
+            and isinstance(func, ast.Attribute)
+            and func.attr == "type"
+            and len(call.args) == 1
+            and not call.keywords
+        ):
             if not _default_type(context, call):
-                yield context.leave(rule, node, "a tensor type in a text has no name on a TPU; test `.dtype` and `.device.type`")
+                yield context.leave(
+                    rule, node, "a tensor type in a text has no name on a TPU; test `.dtype` and `.device.type`"
+                )
         elif match[1] not in DTYPES or context.tree.scope.find("torch") is None:
-            yield context.leave(rule, call, f"no dtype is known for {match[0]}, or the file does not import torch by its name")
-        else:
-            arguments = lambda _old, dtype=DTYPES[match[1]]: [argument("shim.device()"), argument(f"torch.{dtype}")]  # noqa: E731
-            yield context.change(
-                rule, call, lambda s=context.source(call), a=arguments: change_method(s, context.text.newline, "to", a)  # type: ignore[misc]
+            yield context.leave(
+                rule, call, f"no dtype is known for {match[0]}, or the file does not import torch by its name"
             )
+        else:
+            yield _typed(rule, context, call, f"torch.{DTYPES[match[1]]}")
+
+
+def _typed(rule: Rule, context: Context, call: ast.Call, dtype: str) -> Finding:
+    source = context.source(call)
+    new = [argument("shim.device()"), argument(dtype)]
+    return context.change(rule, call, lambda: change_method(source, context.text.newline, "to", lambda _: new))
 
 
 def _default_type(context: Context, call: ast.AST) -> bool:

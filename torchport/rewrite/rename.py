@@ -1,4 +1,4 @@
-"""Names: what a rule gives as data. A dotted chain is renamed where it is used, a name imported alone where it is imported."""
+"""Names: what a rule gives as data. A dotted chain is renamed where it is used, a name imported alone at its import."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from torchport.analysis.names import Qualified, canonical
+from torchport.analysis.names import Qualified, canonical, line_mark
 from torchport.model import Finding, Rule
 from torchport.rewrite.context import Context, New
 from torchport.rewrite.cst import TooDeep, replace_name
 
-PATCHED = "the program puts its own function in this place on line {}; decide which of the two is meant"
+PATCHED = "the program puts its own function in this place on {}; decide which of the two is meant"
 ANNOTATION = "a type annotation: it is not run"
 STORED = "the program replaces it; a migrated caller no longer goes through it"
 
@@ -25,7 +25,7 @@ class Index:
     roots: frozenset[str] = frozenset()
 
     def find(self, name: str) -> tuple[Rule, str, int] | None:
-        """The rule for ``name`` or for its longest known beginning, what it becomes, and the number of parts matched."""
+        """The rule for ``name`` or its longest known beginning, what it becomes, and the number of parts matched."""
         parts = name.split(".")
         for count in range(len(parts), 0, -1):
             start = ".".join(parts[:count])
@@ -84,7 +84,7 @@ def _use(rule: Rule, new: str, node: ast.expr, site: ast.expr, found: Qualified,
     if not new:
         return context.leave(rule, node, found.doubt or rule.reason)
     if found.name in context.patched:
-        return context.leave(rule, node, PATCHED.format(context.patched[found.name]))
+        return context.leave(rule, node, PATCHED.format(line_mark(context.patched[found.name])))
     try:
         if new.startswith("(") and isinstance(context.tree.parents[site], ast.Call):
             new = new[1:-1]
@@ -105,7 +105,13 @@ def in_annotation(context: Context, node: ast.AST) -> bool:
         if isinstance(parent, ast.FunctionDef | ast.AsyncFunctionDef):
             return child is parent.returns or any(
                 child is arg.annotation
-                for arg in (*parent.args.posonlyargs, *parent.args.args, *parent.args.kwonlyargs, parent.args.vararg, parent.args.kwarg)
+                for arg in (
+                    *parent.args.posonlyargs,
+                    *parent.args.args,
+                    *parent.args.kwonlyargs,
+                    parent.args.vararg,
+                    parent.args.kwarg,
+                )
                 if arg is not None
             )
         if isinstance(parent, ast.stmt):
@@ -163,12 +169,16 @@ def _import(node: ast.ImportFrom, moving: list[tuple[ast.alias, str, Rule]], con
         if "#" in source or "(" in source:
             text = _module_only(source, node, moving)
             if text is None:
-                return context.leave(rule, node, "a comment or a change of name stands inside this import; rewrite it by hand")
+                return context.leave(
+                    rule, node, "a comment or a change of name stands inside this import; rewrite it by hand"
+                )
             return context.rewrite(rule, node, New(node, text, shim=False))  # type: ignore[arg-type]
         return context.rewrite(rule, node, New(node, f"from torchport.shim import {fresh}", shim=False))  # type: ignore[arg-type]
     line = context.text.line_text(node.lineno).strip()
     if "#" in source or not line.startswith(b"from") or b";" in line:
-        return context.leave(rule, node, "only some of the names of this import move; write them on a line of their own")
+        return context.leave(
+            rule, node, "only some of the names of this import move; write them on a line of their own"
+        )
     staying = ", ".join(_alias(a.name, a) for a in node.names if all(a is not m for m, _, _ in moving))
     indent = context.text.indent(node.lineno)
     text = f"from {node.module} import {staying}{context.text.newline}{indent}from torchport.shim import {fresh}"

@@ -1,4 +1,4 @@
-"""What is seen and, for the most part, left for a person: dynamic access, star imports, code in texts, other back ends."""
+"""What is seen and, for the most part, left for a person: dynamic access, star imports, code in texts."""
 
 from __future__ import annotations
 
@@ -10,9 +10,12 @@ from torchport.model import Finding, Rule
 from torchport.rewrite.context import Context, New
 from torchport.rewrite.imports import unresolved
 
+SEARCHES = ("search", "match", "find", "startswith", "fullmatch")
 OTHER_BACKEND = "already-on-xla"
 CODE = re.compile(r"torch\.(backends\.)?cuda\b(?!\.\w+Tensor$)|\.cuda\(")
-RUNS = re.compile(r"(^|\.)(eval|exec|_eval|compile|run|Popen|call|check_call|check_output|system|patch|setattr|object)$")
+RUNS = re.compile(
+    r"(^|\.)(eval|exec|_eval|compile|run|Popen|call|check_call|check_output|system|patch|setattr|object)$"
+)
 
 
 def current_accelerator(rule: Rule, context: Context) -> Iterator[Finding]:
@@ -43,7 +46,12 @@ def dynamic_access(rule: Rule, context: Context) -> Iterator[Finding]:
     """``torch.cuda`` as a value: what is asked of it later is not seen."""
     for node in context.tree.names:
         found = context.qualify(node)
-        if found is None or found.name not in ("torch.cuda", "torch.cuda.amp", "torch.backends.cuda", "torch.backends.cudnn"):
+        if found is None or found.name not in (
+            "torch.cuda",
+            "torch.cuda.amp",
+            "torch.backends.cuda",
+            "torch.backends.cudnn",
+        ):
             continue
         context.claimed.add(node)
         if isinstance(node.ctx, ast.Load) and not _truth(context, node):
@@ -58,7 +66,13 @@ def _truth(context: Context, node: ast.AST) -> bool:
 
 def cuda_in_text(rule: Rule, context: Context) -> Iterator[Finding]:
     """CUDA code in a text that is run, or whose name is patched; elsewhere it is only a note."""
-    evaluates = any(isinstance(c.func, ast.Name) and c.func.id in ("exec", "eval") for c in context.tree.calls)
+    evaluated = {
+        a.id
+        for c in context.tree.calls
+        if isinstance(c.func, ast.Name) and c.func.id in ("exec", "eval")
+        for a in c.args
+        if isinstance(a, ast.Name)
+    }
     for node in context.tree.strings:
         parts = node.values if isinstance(node, ast.JoinedStr) else [node]
         if not any(isinstance(p, ast.Constant) and isinstance(p.value, str) and CODE.search(p.value) for p in parts):
@@ -67,8 +81,21 @@ def cuda_in_text(rule: Rule, context: Context) -> Iterator[Finding]:
         if isinstance(around[0], ast.Expr):
             continue
         calls = [n for n in around if isinstance(n, ast.Call)]
-        runs = evaluates or any(RUNS.search(ast.unparse(c.func)) for c in calls)
+        targets = {t.id for n in around if isinstance(n, ast.Assign) for t in n.targets if isinstance(t, ast.Name)}
+        runs = bool(targets & evaluated) or any(RUNS.search(ast.unparse(c.func)) for c in calls)
         yield context.leave(rule, node, rule.reason, effect=None if runs else "none")
+
+
+def memory_text(rule: Rule, context: Context) -> Iterator[Finding]:
+    """``"out of memory" in str(error)``: the words of CUDA, which no other back end uses."""
+    for node in context.tree.strings:
+        parent = context.tree.parents[node]
+        if not isinstance(node, ast.Constant) or "out of memory" not in str(node.value):
+            continue
+        if isinstance(parent, ast.Compare) or (
+            isinstance(parent, ast.Call) and isinstance(parent.func, ast.Attribute) and parent.func.attr in SEARCHES
+        ):
+            yield context.leave(rule, parent, rule.reason)
 
 
 def other_backend(rule: Rule, context: Context) -> Iterator[Finding]:

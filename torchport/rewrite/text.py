@@ -1,4 +1,4 @@
-"""Positions and splices. ``ast`` counts columns in UTF-8 bytes, so everything here is UTF-8 bytes of the decoded source."""
+"""Positions and splices, all in UTF-8 bytes of the decoded source, as ``ast`` counts columns."""
 
 from __future__ import annotations
 

@@ -1,0 +1,143 @@
+"""Passes, groups, checks: what the engine does whatever the rules are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from torchport.model import Edit
+from torchport.rewrite import Outcome, migrate
+from torchport.rewrite.text import Origin, Text, minimal, overlap, splice
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("", id="empty"),
+        pytest.param("x = 1\n", id="no trigger"),
+        pytest.param("# torch.cuda.is_available()\n", id="a comment alone"),
+        pytest.param('"""cuda"""\n', id="a docstring alone"),
+        pytest.param('print("needs cuda")\n', id="a message"),
+    ],
+)
+def test_nothing_to_do(text: str, migrate: Callable[..., Outcome]) -> None:
+    outcome = migrate(text)
+    assert outcome == Outcome()
+
+
+def test_calls_inside_calls_are_all_rewritten(migrate: Callable[..., Outcome]) -> None:
+    text = 'import torch\ny = f(g(torch.ones(1).cuda()).cuda(torch.device("cuda:1")), torch.cuda.device_count()).cuda()\n'
+    assert migrate(text).text == (
+        "import torch\nfrom torchport import shim\n"
+        "y = f(g(torch.ones(1).to(shim.device())).to(shim.device(1)), shim.device_count()).to(shim.device())\n"
+    )
+
+
+def test_lines_of_findings_are_those_of_the_file_before(migrate: Callable[..., Outcome]) -> None:
+    outcome = migrate("import torch\nx = torch.ones(1).cuda()\ny = x.half()\n")
+    assert [(f.line, f.column) for f in outcome.applied] == [(2, 5)]
+    assert [(f.line, f.column) for f in outcome.left] == [(3, 5)]
+
+
+def test_a_stub_is_read_and_not_rewritten(migrate: Callable[..., Outcome]) -> None:
+    outcome = migrate('import torch\nx = torch.device("cuda")\n', path="api.pyi")
+    assert outcome.text is None
+    assert {f.effect for f in outcome.left} == {"none"}
+
+
+def test_unsafe_edits_wait_for_the_option(migrate: Callable[..., Outcome]) -> None:
+    text = "import torch\ndef f(x, args):\n    return x.to(args.gpu)\n"
+    assert migrate(text).text is None
+    assert "x.to(shim.device(args.gpu))" in (migrate(text, unsafe=True).text or "")
+
+
+def test_syntax_error_names_its_line(migrate: Callable[..., Outcome]) -> None:
+    outcome = migrate("import torch\nprint torch.cuda\n")
+    assert outcome.text is None
+    assert [problem.line for problem in outcome.problems] == [2]
+    assert "Python" in outcome.problems[0].message
+
+
+@pytest.mark.parametrize("opening", ["(", "[", "f("], ids=["brackets", "lists", "calls"])
+def test_deep_nesting_costs_one_diagnostic(opening: str, migrate: Callable[..., Outcome]) -> None:
+    closing = {"(": ")", "[": "]", "f(": ")"}[opening]
+    outcome = migrate("cuda = " + opening * 20_000 + "1" + closing * 20_000 + "\n")
+    assert outcome.text is None
+    assert len(outcome.problems) == 1
+
+
+def test_long_sums_are_no_problem(migrate: Callable[..., Outcome]) -> None:
+    text = "import torch\nx = torch.ones(1).cuda()\ny = " + " + ".join(["1"] * 900) + "\n"
+    outcome = migrate(text)
+    assert not outcome.problems
+    assert "shim.device()" in (outcome.text or "")
+
+
+def test_a_result_that_fails_a_check_is_not_given_back(
+    migrate: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("torchport.rewrite.migrate.fault", lambda *_: "it is wrong")
+    outcome = migrate("import torch\nx = torch.ones(1).cuda()\n")
+    assert outcome.text is None
+    assert not outcome.applied
+    assert [f.reason for f in outcome.left] == ["not rewritten: it is wrong"]
+    assert "it is wrong" in outcome.problems[0].message
+
+
+def test_checks_see_undefined_names_and_bad_code() -> None:
+    old = migrate.parse("import torch\n", "a.py")
+    new = "import torch\nfresh.call()\n"
+    assert "fresh" in migrate.fault("import torch\n", old, new, migrate.parse(new, "a.py"), "a.py", False)
+    bad = "def f():\n    yield 1\n    return 2\n\nclass A:\n    return 1\n"
+    assert "compile" in migrate.fault("", old, bad, migrate.parse(bad, "a.py"), "a.py", False)
+
+
+def test_checks_see_lost_comments() -> None:
+    old = migrate.parse("x = 1  # one\n", "a.py")
+    assert "comment" in migrate.fault("x = 1  # one\n", old, "x = 1\n", migrate.parse("x = 1\n", "a.py"), "a.py", True)
+
+
+def test_own_cuda_classes_of_other_files_hold_back(migrate: Callable[..., Outcome]) -> None:
+    from torchport.analysis.project import project_facts
+
+    facts = project_facts([b"class Bag:\n    def cuda(self):\n        return self\n"])
+    text = "from bags import Bag\n\ndef f(items):\n    return Bag(items).cuda()\n"
+    outcome = migrate(text, project=facts)
+    assert outcome.text is None
+    assert "class Bag" in outcome.left[0].reason
+    assert migrate(text).text is not None
+
+
+def test_minimal_edit_leaves_common_ends_alone() -> None:
+    text = Text("é = torch.cuda.is_available()\n")
+    start = len("é = ".encode())
+    edit = minimal(text, start, start + len("torch.cuda.is_available"), "shim.is_available")
+    assert (edit.text, text.bytes[edit.start : edit.end]) == ("shim", b"torch.cuda")
+    assert splice(text.bytes, [edit]).decode() == "é = shim.is_available()\n"
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "meets"),
+    [
+        (Edit(0, 2, "a"), Edit(2, 4, "b"), False),
+        (Edit(0, 3, "a"), Edit(2, 4, "b"), True),
+        (Edit(2, 2, "a"), Edit(2, 2, "b"), True),
+        (Edit(2, 2, "a"), Edit(2, 2, "a"), False),
+        (Edit(2, 2, "a"), Edit(2, 5, "b"), True),
+    ],
+)
+def test_overlap(one: Edit, other: Edit, meets: bool) -> None:
+    assert overlap(one, [other]) is meets
+
+
+def test_origin_goes_back_through_all_passes() -> None:
+    origin = Origin()
+    first = [Edit(0, 2, "long"), Edit(5, 5, "xx")]
+    origin.add(b"ab cd", first)
+    second = [Edit(0, 4, "s")]
+    origin.add(splice(b"ab cd", first), second)
+    new = splice(splice(b"ab cd", first), second)
+    assert new == b"s cdxx"
+    assert origin(new.index(b"cd")) == 3
+    assert origin(0) == 0

@@ -1,0 +1,91 @@
+"""Every folder of ``fixtures/``: what becomes of ``before.py``, what is left, and what must hold of every rewrite.
+
+``pytest tests/rewrite --snapshot-update`` writes ``portable.py`` and ``findings.txt`` anew; read the difference.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from torchport.model import Finding, Rule
+from torchport.rewrite import Outcome
+from torchport.rewrite.comments import comments
+
+FOLDER = Path(__file__).parents[2] / "fixtures"
+CASES = sorted(path.parent for path in FOLDER.glob("*/before.py"))
+NOTHING = [case for case in CASES if case.name.startswith("noop-")]
+
+cases = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+
+
+def read(case: Path) -> str:
+    return (case / "before.py").read_bytes().decode()
+
+
+def listed(findings: list[Finding]) -> str:
+    ordered = sorted(findings, key=lambda f: (f.line, f.column, f.code))
+    return "".join(f"{f.line}:{f.column} {f.code} {f.effect} {f.old!r}: {f.reason}\n" for f in ordered)
+
+
+@pytest.mark.parametrize("case", NOTHING, ids=lambda case: case.name)
+def test_what_is_not_cuda_is_not_touched(case: Path, migrate: Callable[..., Outcome]) -> None:
+    outcome = migrate(read(case))
+    assert outcome.text is None
+    assert not outcome.problems
+    assert not [finding for finding in outcome.left if finding.left_for_a_person]
+
+
+@cases
+def test_output_is_as_recorded(case: Path, migrate: Callable[..., Outcome], snapshot: object) -> None:
+    outcome = migrate(read(case))
+    snapshot.snapshot_dir = case  # type: ignore[attr-defined]
+    if outcome.text is None:
+        assert not (case / "portable.py").exists(), "it was rewritten once and is not any more"
+    else:
+        snapshot.assert_match(outcome.text, "portable.py")  # type: ignore[attr-defined]
+    snapshot.assert_match(listed(outcome.left), "findings.txt")  # type: ignore[attr-defined]
+
+
+@cases
+def test_output_parses_keeps_comments_and_stays_on_a_second_run(case: Path, migrate: Callable[..., Outcome]) -> None:
+    before = read(case)
+    outcome = migrate(before)
+    if outcome.text is None:
+        return
+    ast.parse(outcome.text)
+    assert comments(outcome.text) == comments(before)
+    assert migrate(outcome.text).text is None
+
+
+@cases
+def test_crlf_gives_the_same_edits(case: Path, migrate: Callable[..., Outcome]) -> None:
+    before = read(case)
+    plain, crlf = migrate(before), migrate(before.replace("\n", "\r\n"))
+    expected = None if plain.text is None else plain.text.replace("\n", "\r\n")
+    assert crlf.text == expected
+    assert [(f.line, f.column, f.code) for f in crlf.left] == [(f.line, f.column, f.code) for f in plain.left]
+
+
+@cases
+def test_no_site_is_both_rewritten_and_left(case: Path, migrate: Callable[..., Outcome]) -> None:
+    outcome = migrate(read(case))
+    done = {(f.code, f.line, f.column) for f in outcome.applied}
+    assert not done & {(f.code, f.line, f.column) for f in outcome.left}
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_case_is_named_after_its_rule(case: Path, rules: tuple[Rule, ...]) -> None:
+    code = case.name.partition("-")[0]
+    assert code in {rule.code for rule in rules} | {"noop", "place"}
+
+
+def test_every_rule_has_a_case(migrate: Callable[..., Outcome], rules: tuple[Rule, ...]) -> None:
+    seen = set()
+    for case in CASES:
+        outcome = migrate(read(case))
+        seen |= {finding.code for finding in [*outcome.applied, *outcome.left]}
+    assert {rule.code for rule in rules} == seen

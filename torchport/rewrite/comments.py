@@ -1,0 +1,12 @@
+"""Comments are never lost: found with Python's own tokenizer, since LibCST is not there to ask."""
+
+from __future__ import annotations
+
+import io
+import tokenize
+
+
+def comments(text: str) -> list[str]:
+    """All comments, sorted: an edit may move one, never lose it. Raises tokenize.TokenError or SyntaxError."""
+    tokens = tokenize.generate_tokens(io.StringIO(text, newline="").readline)
+    return sorted(token.string for token in tokens if token.type == tokenize.COMMENT)
