@@ -6,8 +6,9 @@ import ast
 from collections import defaultdict
 from collections.abc import Iterator
 
-from torchport.analysis.devices import NAMED, Groups, Key, Use, find_uses, key_of
+from torchport.analysis.devices import NAMED, Groups, Key, Use, key_of
 from torchport.analysis.names import chain, line_mark
+from torchport.analysis.uses import find_uses
 from torchport.model import Finding, Rule
 from torchport.rewrite.context import Context, New
 from torchport.rewrite.guards import KERNEL_REASON, guards_kernel, is_available, worker_reason
