@@ -13,6 +13,8 @@ from torchport.model import Finding, Rule
 from torchport.rewrite.context import Context, New
 from torchport.rewrite.guards import KERNEL_REASON, guards_kernel, is_available, worker_reason
 
+CURRENT = ("torch.cuda.current_device", "torch.accelerator.current_device_index")
+NUMBERS = ("rank", "local_rank", "gpu", "gpu_id", "device_id", "local_gpu")
 ELSEWHERE = frozenset(
     (
         "torch.autocast",
@@ -218,44 +220,31 @@ def _torch_argument(context: Context, use: Use) -> bool:
 def device_numbers(rule: Rule, context: Context) -> Iterator[Finding]:
     """``.to(0)``, ``device=torch.cuda.current_device()``: PyTorch reads a number as a CUDA device."""
     for call in context.tree.calls:
-        for node in _device_arguments(context, call):
+        for node, ours in _device_arguments(context, call):
+            doubt = "" if ours else "the function is not PyTorch's, and what it makes of a number is not seen here"
             if isinstance(node, ast.Constant) and type(node.value) is int:
-                yield context.rewrite(rule, node, New(node, f"shim.device({node.value})"))
-            elif isinstance(node, ast.Call) and context.named(
-                node.func, "torch.cuda.current_device", "torch.accelerator.current_device_index"
-            ):
+                yield context.rewrite(rule, node, New(node, f"shim.device({node.value})"), doubt=doubt)
+            elif ours and isinstance(node, ast.Call) and context.named(node.func, *CURRENT):
                 context.claimed.add(node.func)
                 yield context.rewrite(rule, node, New(node, "shim.device()"))
-            elif (name := chain(node)) and name[-1] in (
-                "rank",
-                "local_rank",
-                "gpu",
-                "gpu_id",
-                "device_id",
-                "local_gpu",
-            ):
-                doubt = (
-                    ""
-                    if name[-1].endswith("rank")
-                    else f"whether {'.'.join(name)} is a number is not seen here; --unsafe rewrites it"
-                )
+            elif (name := chain(node)) and name[-1] in NUMBERS:
+                if not name[-1].endswith("rank"):
+                    doubt = f"whether {'.'.join(name)} is a number is not seen here; --unsafe rewrites it"
                 yield context.rewrite(rule, node, New(node, f"shim.device({context.source(node)})"), doubt=doubt)
 
 
-def _device_arguments(context: Context, call: ast.Call) -> Iterator[ast.expr]:
+def _device_arguments(context: Context, call: ast.Call) -> Iterator[tuple[ast.expr, bool]]:
+    """Arguments that are devices, and whether the function is one of PyTorch's."""
     func = call.func
-    if context.named(func, "torch.device"):
-        if len(call.args) == 1 and isinstance(call.args[0], ast.Constant) and type(call.args[0].value) is int:
-            return
-        return
     found = context.qualify(func) if isinstance(func, ast.Name | ast.Attribute) else None
-    if isinstance(func, ast.Attribute) and func.attr == "to" and found is None and call.args:
-        yield call.args[0]
-    if found is not None and found.name.startswith("torchport."):
+    if found is not None and (found.name.startswith("torchport.") or _memory(found.name)):
         return
+    method = isinstance(func, ast.Attribute) and found is None and (func.attr == "to" or func.attr.startswith("new_"))
+    if isinstance(func, ast.Attribute) and func.attr == "to" and method and call.args:
+        yield call.args[0], True
     for keyword in call.keywords:
-        if keyword.arg == "device" and not _memory(found.name if found else ""):
-            yield keyword.value
+        if keyword.arg == "device":
+            yield keyword.value, method or (found is not None and found.name.startswith("torch."))
 
 
 def _memory(name: str) -> bool:

@@ -44,6 +44,7 @@ TRANSFORMERS: dict[str, Transformer] = {
     "cuda-in-text": reports.cuda_in_text,
     "other-backend": reports.other_backend,
     "generator": reports.generator,
+    "library-import": reports.library_import,
     "memory-text": reports.memory_text,
     "narrow-sum": advice.narrow_sum,
     "unsharded-loader": advice.unsharded_loader,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterator
 
 from torchport.model import Finding, Rule
@@ -11,6 +12,7 @@ from torchport.rewrite.context import Context, New
 from torchport.rewrite.imports import unresolved
 
 SEARCHES = ("search", "match", "find", "startswith", "fullmatch")
+GUARDED = "its import is guarded: where the library is missing the program already does without"
 OTHER_BACKEND = "already-on-xla"
 CODE = re.compile(r"torch\.(backends\.)?cuda\b(?!\.\w+Tensor$)|\.cuda\(")
 RUNS = re.compile(
@@ -104,6 +106,46 @@ def other_backend(rule: Rule, context: Context) -> Iterator[Finding]:
         names = [a.name for a in node.names] if isinstance(node, ast.Import) else [node.module or ""]
         if any(name.partition(".")[0] in ("torch_xla", "torch_tpu") for name in names):
             yield context.leave(rule, node, rule.reason, effect="none")
+
+
+def library_import(rule: Rule, context: Context) -> Iterator[Finding]:
+    """A library of CUDA, once where it is imported, with the number of its uses; a guarded import is a note."""
+    modules = tuple(name.removesuffix(".*") for name in rule.match)
+    uses: Counter[str] = Counter()
+    for name in context.tree.names:
+        found = context.qualify(name)
+        module = _module(found.name, modules) if found is not None else ""
+        if module:
+            context.claimed.add(name)
+            uses[module] += 1
+    for node in context.tree.imports:
+        names = [a.name for a in node.names] if isinstance(node, ast.Import) else [_from(node, a) for a in node.names]
+        if hits := sorted({module for name in names if (module := _module(name, modules))}):
+            if _guarded(context, node):
+                yield context.leave(rule, node, GUARDED, effect="none")
+            else:
+                count = sum(uses[hit] for hit in hits)
+                times = "not used" if not count else "used once" if count == 1 else f"used {count} times"
+                yield context.leave(rule, node, f"{rule.reason} ({times} in this file)")
+
+
+def _from(node: ast.ImportFrom, alias: ast.alias) -> str:
+    return "." if node.level else f"{node.module}.{alias.name}"
+
+
+def _module(name: str, modules: tuple[str, ...]) -> str:
+    """The one of ``modules`` that ``name`` is, or is a part of."""
+    return next((module for module in modules if name == module or name.startswith(f"{module}.")), "")
+
+
+def _guarded(context: Context, node: ast.AST) -> bool:
+    """``try: import apex`` with a handler: without the library the program goes another way already."""
+    child: ast.AST = node
+    for parent in context.tree.ancestors(node):
+        if isinstance(parent, ast.Try) and child in parent.body:
+            return bool(parent.handlers)
+        child = parent
+    return False
 
 
 def generator(rule: Rule, context: Context) -> Iterator[Finding]:
