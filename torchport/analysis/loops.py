@@ -48,8 +48,9 @@ def step_loops(tree: Tree) -> tuple[list[Step], list[ast.Call]]:
         for loop in _loops_around(tree, call, set()):
             if not any(_inside(tree, step.loop, loop) or _inside(tree, loop, step.loop) for step in found.values()):
                 found[loop] = Step(loop, call)
+    batches = _batch_loops(tree)
     for loop in tree.loops:
-        if _evaluates(tree, loop) and not any(
+        if (loop in batches or _evaluates(tree, loop)) and not any(
             _inside(tree, step.loop, loop) or _inside(tree, loop, step.loop) for step in found.values()
         ):
             found[loop] = Step(loop, loop, evaluation=True)
@@ -152,11 +153,9 @@ def _calls_of(tree: Tree, function: ast.FunctionDef | ast.AsyncFunctionDef) -> l
 
 
 def _evaluates(tree: Tree, loop: Loop) -> bool:
-    """A loop over a loader that computes without gradients, or one that moves its own items to a device to use them."""
+    """A loop over a loader that computes without gradients."""
     if not isinstance(loop, ast.For | ast.AsyncFor):
         return False
-    if _moves_items(loop):
-        return True
     iterated = loop.iter
     while isinstance(iterated, ast.Call) and iterated.args and not LOADER.search(_last_name(iterated)):
         iterated = iterated.args[0]
@@ -167,36 +166,41 @@ def _evaluates(tree: Tree, loop: Loop) -> bool:
     )
 
 
-def _moves_items(loop: ast.For | ast.AsyncFor) -> bool:
-    """``for x, y in data: x = x.cuda()`` or ``model(x.cuda())``: the items are batches."""
-    items = {n.id for n in ast.walk(loop.target) if isinstance(n, ast.Name)}
-
-    def moved(node: ast.AST) -> bool:
-        return (
-            isinstance(node, ast.Call)
-            and isinstance(node.func, ast.Attribute)
-            and (
-                node.func.attr == "cuda"
-                or (node.func.attr == "to" and bool(node.args) and "dtype" not in ast.unparse(node.args[0]))
-            )
-            and isinstance(node.func.value, ast.Name)
-            and node.func.value.id in items
-        )
-
-    for node in ast.walk(loop):
-        if isinstance(node, ast.Assign):
-            values = node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]
-            targets = {n.id for t in node.targets for n in ast.walk(t) if isinstance(n, ast.Name)}
-            if any(moved(v) for v in values) and targets & items:
-                return True
-        elif (
-            isinstance(node, ast.Call)
-            and isinstance(node.func, ast.Name | ast.Attribute)
-            and any(map(moved, node.args))
-            and _last_name(node.func) not in ("append", "extend", "update", "copy_", "isinstance", "setattr")
+def _batch_loops(tree: Tree) -> set[ast.AST]:
+    """Loops of ``for x, y in data: x = x.cuda()`` or ``model(x.cuda())``: their items are batches."""
+    found: set[ast.AST] = set()
+    for call in tree.calls:
+        func = call.func
+        if (
+            not isinstance(func, ast.Attribute)
+            or func.attr not in ("cuda", "to")
+            or not isinstance(func.value, ast.Name)
         ):
-            return True
-    return False
+            continue
+        if func.attr == "to" and (not call.args or "dtype" in ast.unparse(call.args[0])):
+            continue
+        if not _is_used(tree, call, func.value.id):
+            continue
+        for parent in tree.ancestors(call):
+            if isinstance(parent, FUNCTIONS):
+                break
+            if isinstance(parent, ast.For | ast.AsyncFor):
+                if func.value.id in {n.id for n in ast.walk(parent.target) if isinstance(n, ast.Name)}:
+                    found.add(parent)
+                break
+    return found
+
+
+def _is_used(tree: Tree, call: ast.Call, name: str) -> bool:
+    """Whether what is moved takes the place of the item, or is handed to a function that computes."""
+    parent = tree.parents[call]
+    if isinstance(parent, ast.Call) and call in parent.args:
+        return _last_name(parent.func) not in ("append", "extend", "update", "copy_", "isinstance", "setattr")
+    if isinstance(parent, ast.Tuple):
+        parent = tree.parents[parent]
+    return isinstance(parent, ast.Assign) and any(
+        isinstance(n, ast.Name) and n.id == name for t in parent.targets for n in ast.walk(t)
+    )
 
 
 def _without_gradients(tree: Tree, node: ast.AST) -> bool:

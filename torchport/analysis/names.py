@@ -68,20 +68,21 @@ def chain(node: ast.expr) -> list[str]:
 
 def qualify(tree: Tree, node: ast.expr, scope: Scope | None = None) -> Qualified | None:
     """The qualified name of a name or a dotted chain, or None where it is local or unknown."""
-    parts = chain(node)
-    if not parts:
-        return None
     base = node
     while isinstance(base, ast.Attribute):
         base = base.value
+    if not isinstance(base, ast.Name):
+        return None
     scope = scope or tree.scopes.get(node) or tree.scopes.get(base) or tree.scope
-    home = scope.find(parts[0])
+    home = scope.find(base.id)
     if home is None:
-        return _from_star(tree, parts)
-    bindings = home.names[parts[0]]
+        return _from_star(tree, chain(node)) if base.id == "torch" else None
+    bindings = home.names[base.id]
+    if len(bindings) == 1 and bindings[0].kind != "import":
+        return None
+    parts = chain(node)
     if len(bindings) == 1:
-        only = bindings[0]
-        return Qualified(canonical(".".join([only.target, *parts[1:]]))) if only.kind == "import" else None
+        return Qualified(canonical(".".join([bindings[0].target, *parts[1:]])))
     imports = {canonical(b.target) for b in bindings if b.kind == "import"}
     if not imports:
         return None

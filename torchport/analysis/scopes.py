@@ -106,11 +106,27 @@ def build(module: ast.Module) -> Tree:
     """Walk ``module`` once. An explicit stack, since deep trees would exceed Python's recursion limit."""
     tree = Tree(module, Scope("module", module, None))
     stack: list[tuple[ast.AST, Scope]] = [(module, tree.scope)]
+    parents, kinds = tree.parents, tree.kinds
     while stack:
         node, scope = stack.pop()
-        for child, inner in _visit(tree, node, scope):
-            tree.parents.setdefault(child, node)
-            stack.append((child, inner))
+        kind = node.__class__
+        if kind in _LEAVES:
+            _LEAVES[kind](tree, node, scope)
+        elif kind in _SPECIAL:
+            for child, inner in _SPECIAL[kind](tree, node, scope):
+                parents.setdefault(child, node)
+                stack.append((child, inner))
+        else:
+            if kind in kinds:
+                kinds[kind].append(node)
+            elif kind is ast.Attribute:
+                _visit_attribute(tree, node, scope)  # type: ignore[arg-type]
+            elif kind is ast.Call:
+                tree.calls.append(node)  # type: ignore[arg-type]
+                tree.scopes[node] = scope
+            for child in _children(node):
+                parents[child] = node
+                stack.append((child, scope))
     _resolve_outer(tree)
     for nodes in (tree.names, tree.calls, tree.attributes, tree.strings, tree.loops, tree.imports):
         nodes.sort(key=_position)
@@ -125,45 +141,31 @@ def _bind(scope: Scope, name: str, binding: Binding) -> None:
     scope.names.setdefault(name, []).append(binding)
 
 
-def _visit(tree: Tree, node: ast.AST, scope: Scope) -> list[tuple[ast.AST, Scope]]:
-    """Record ``node`` and give its children with the scope of each."""
-    kind = type(node)
-    if kind is ast.Name:
-        _visit_name(tree, node, scope)  # type: ignore[arg-type]
-        return []
-    if kind is ast.Constant:
-        if isinstance(node.value, str) and ("cuda" in node.value or "out of memory" in node.value):  # type: ignore[attr-defined]
-            tree.strings.append(node)  # type: ignore[arg-type]
-            tree.scopes[node] = scope
-        return []
-    if kind is ast.Attribute:
-        _visit_attribute(tree, node, scope)  # type: ignore[arg-type]
-        return [(node.value, scope)]  # type: ignore[attr-defined]
-    if kind is ast.Call:
-        tree.calls.append(node)  # type: ignore[arg-type]
-        tree.scopes[node] = scope
-    elif (special := _SPECIAL.get(kind)) is not None:
-        return special(tree, node, scope)
-    elif (nodes := tree.kinds.get(kind)) is not None:
-        nodes.append(node)
-    return _children(node, scope)
-
-
-def _children(node: ast.AST, scope: Scope) -> list[tuple[ast.AST, Scope]]:
-    """All children with one scope; contexts and operators, which hold nothing, are left out."""
-    found: list[tuple[ast.AST, Scope]] = []
+def _children(node: ast.AST) -> list[ast.AST]:
+    """The children of a node; contexts and operators, which hold nothing, are left out."""
+    found: list[ast.AST] = []
     for name in node._fields:
         value = getattr(node, name, None)
         if value.__class__ is list:
-            found += [(item, scope) for item in value if isinstance(item, ast.AST)]
+            found += [item for item in value if isinstance(item, ast.AST)]
         elif isinstance(value, ast.AST) and value.__class__ not in _EMPTY:
-            found.append((value, scope))
+            found.append(value)
     return found
 
 
 _EMPTY = frozenset(
     (ast.Load, ast.Store, ast.Del, ast.Add, ast.Sub, ast.Mult, ast.Div, ast.And, ast.Or, ast.Not, ast.USub)
 )
+
+
+def _scoped(node: ast.AST, scope: Scope) -> list[tuple[ast.AST, Scope]]:
+    return [(child, scope) for child in _children(node)]
+
+
+def _visit_constant(tree: Tree, node: ast.Constant, scope: Scope) -> None:
+    if isinstance(node.value, str) and ("cuda" in node.value or "out of memory" in node.value):
+        tree.strings.append(node)
+        tree.scopes[node] = scope
 
 
 def _visit_name(tree: Tree, node: ast.Name, scope: Scope) -> None:
@@ -238,7 +240,7 @@ def _visit_class(tree: Tree, node: ast.ClassDef, scope: Scope) -> list[tuple[ast
 def _visit_comprehension(tree: Tree, node: ast.AST, scope: Scope) -> list[tuple[ast.AST, Scope]]:
     inner = Scope("comprehension", node, scope)
     tree.scopes[node] = inner
-    return _children(node, inner)
+    return _scoped(node, inner)
 
 
 def _visit_import(tree: Tree, node: ast.Import, scope: Scope) -> list[tuple[ast.AST, Scope]]:
@@ -274,7 +276,7 @@ def _visit_outer(tree: Tree, node: ast.Global | ast.Nonlocal, scope: Scope) -> l
 def _visit_loop(tree: Tree, node: ast.For | ast.AsyncFor | ast.While, scope: Scope) -> list[tuple[ast.AST, Scope]]:
     tree.loops.append(node)
     tree.scopes[node] = scope
-    return _children(node, scope)
+    return _scoped(node, scope)
 
 
 def _visit_named(tree: Tree, node: ast.AST, scope: Scope) -> list[tuple[ast.AST, Scope]]:
@@ -282,7 +284,7 @@ def _visit_named(tree: Tree, node: ast.AST, scope: Scope) -> list[tuple[ast.AST,
     name = getattr(node, "name", None) or getattr(node, "rest", None)
     if name:
         _bind(scope, name, Binding("other", node))
-    return _children(node, scope)
+    return _scoped(node, scope)
 
 
 def _visit_fstring(tree: Tree, node: ast.JoinedStr, scope: Scope) -> list[tuple[ast.AST, Scope]]:
@@ -310,6 +312,12 @@ _SPECIAL: dict[type[ast.AST], Callable[[Tree, Any, Scope], list[tuple[ast.AST, S
     ast.MatchStar: _visit_named,
     ast.MatchMapping: _visit_named,
     ast.JoinedStr: _visit_fstring,
+}
+
+
+_LEAVES: dict[type[ast.AST], Callable[[Tree, Any, Scope], None]] = {
+    ast.Name: _visit_name,
+    ast.Constant: _visit_constant,
 }
 
 
