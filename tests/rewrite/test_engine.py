@@ -27,7 +27,10 @@ def test_nothing_to_do(text: str, migrate: Callable[..., Outcome]) -> None:
 
 
 def test_calls_inside_calls_are_all_rewritten(migrate: Callable[..., Outcome]) -> None:
-    text = 'import torch\ny = f(g(torch.ones(1).cuda()).cuda(torch.device("cuda:1")), torch.cuda.device_count()).cuda()\n'
+    text = (
+        "import torch\n"
+        'y = f(g(torch.ones(1).cuda()).cuda(torch.device("cuda:1")), torch.cuda.device_count()).cuda()\n'
+    )
     assert migrate(text).text == (
         "import torch\nfrom torchport import shim\n"
         "y = f(g(torch.ones(1).to(shim.device())).to(shim.device(1)), shim.device_count()).to(shim.device())\n"

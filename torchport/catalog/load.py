@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 import tomllib
 from pathlib import Path
@@ -66,6 +65,8 @@ def _rule(entry: dict[str, Any], where: str) -> Rule:
         return CatalogError(f"{where}: {entry.get('code', 'a rule')}: {message}")
 
     if unknown := set(entry) - KNOWN:
+        import difflib
+
         hint = difflib.get_close_matches(min(unknown), KNOWN, 1)
         raise fail(f"unknown key {min(unknown)!r}" + (f"; did you mean {hint[0]!r}?" if hint else ""))
     for key in TEXT:
@@ -119,8 +120,12 @@ def find_rule(rules: tuple[Rule, ...], code: str) -> Rule | None:
 
 def suggest(rules: tuple[Rule, ...], code: str) -> str:
     """The code or name nearest to one that does not exist, or an empty text."""
-    known = [rule.code for rule in rules] + [rule.name for rule in rules]
-    return next(iter(difflib.get_close_matches(code, known, 1, cutoff=0.5)), "")
+    import difflib
+
+    if near := difflib.get_close_matches(code.lower(), [rule.name for rule in rules], 1, cutoff=0.6):
+        return near[0]
+    digits = code.upper().replace("O", "0").replace("I", "1").replace("L", "1")
+    return next(iter(difflib.get_close_matches(digits, [rule.code for rule in rules], 1, cutoff=0.6)), "")
 
 
 def select_rules(rules: tuple[Rule, ...], select: tuple[str, ...], ignore: tuple[str, ...]) -> tuple[Rule, ...]:

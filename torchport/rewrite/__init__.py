@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from torchport.rewrite.migrate import Outcome, migrate_source, prefilter
+from torchport.rewrite.migrate import Outcome, migrate_source
 
-__all__ = ["Outcome", "migrate_source", "prefilter"]
+__all__ = ["Outcome", "migrate_source"]

@@ -64,9 +64,7 @@ def _partial(rule: Rule, context: Context, call: ast.Call, doubt: str) -> Iterat
         ]
 
     if not isinstance(device, ast.Constant) or not keep:
-        yield context.change(
-            rule, call, lambda: change_call(source, context.text.newline, None, arguments), doubt=doubt
-        )
+        yield context.change(rule, call, lambda: change_call(source, None, arguments), doubt=doubt)
 
 
 def _autocast(rule: Rule, context: Context, call: ast.Call, doubt: str) -> Iterator[Finding]:
@@ -91,7 +89,7 @@ def _autocast(rule: Rule, context: Context, call: ast.Call, doubt: str) -> Itera
     yield context.change(
         rule,
         call,
-        lambda: change_call(source, context.text.newline, f"{context.shim}.autocast", arguments),
+        lambda: change_call(source, f"{context.shim}.autocast", arguments),
         doubt=doubt,
     )
 
@@ -124,7 +122,6 @@ def with_device(rule: Rule, context: Context) -> Iterator[Finding]:
             call,
             lambda s=source, n=new, k=keyword, p=bool(call.args): change_call(  # type: ignore[misc]
                 s,
-                context.text.newline,
                 n.replace("shim", context.shim, 1),
                 lambda old: [a for i, a in enumerate(old) if keyword_of(a) != k and not (p and i == 0)],
             ),

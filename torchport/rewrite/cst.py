@@ -19,57 +19,61 @@ class TooDeep(ValueError):
     """The expression is nested too deeply to be parsed safely."""
 
 
-def parse(source: str, newline: str) -> cst.BaseExpression:
+def newline_of(source: str) -> str:
+    """How lines end inside an expression."""
+    return "\r\n" if "\r\n" in source else "\n"
+
+
+def parse(source: str) -> cst.BaseExpression:
     """An expression as it stands in a file, also one that goes over lines without brackets of its own."""
     import libcst as cst
 
     if max(source.count(opening) for opening in "([{") > DEEPEST:
         raise TooDeep(f"more than {DEEPEST} brackets in one expression")
-    return cst.parse_expression(f"({source})", cst.PartialParserConfig(default_newline=newline))
+    return cst.parse_expression(f"({source})", cst.PartialParserConfig(default_newline=newline_of(source)))
 
 
-def code(node: cst.CSTNode, newline: str) -> str:
-    """The source of an expression from :func:`parse`, without the brackets that it added."""
+def code(node: cst.CSTNode, source: str) -> str:
+    """What an expression from :func:`parse` has become, without the added brackets, lines ended as in ``source``."""
     import libcst as cst
 
-    return cst.Module([], default_newline=newline).code_for_node(node)[1:-1]
+    return cst.Module([], default_newline=newline_of(source)).code_for_node(node)[1:-1]
 
 
 def change_call(
     source: str,
-    newline: str,
     func: str | None = None,
     arguments: Callable[[list[cst.Arg]], list[cst.Arg]] | None = None,
 ) -> str:
     """``source`` is a call: replace its function by ``func`` and its arguments by what the callback gives."""
     import libcst as cst
 
-    call = cst.ensure_type(parse(source, newline), cst.Call)
+    call = cst.ensure_type(parse(source), cst.Call)
     if func is not None:
         call = call.with_changes(func=cst.parse_expression(func))
     if arguments is not None:
         args = list(call.args)
         call = call.with_changes(args=_commas(args, arguments(args)))
-    return code(call, newline)
+    return code(call, source)
 
 
-def change_method(source: str, newline: str, name: str, arguments: Callable[[list[cst.Arg]], list[cst.Arg]]) -> str:
+def change_method(source: str, name: str, arguments: Callable[[list[cst.Arg]], list[cst.Arg]]) -> str:
     """``source`` is a method call. Give the method another name and other arguments; the receiver stays."""
     import libcst as cst
 
-    call = cst.ensure_type(parse(source, newline), cst.Call)
+    call = cst.ensure_type(parse(source), cst.Call)
     func = cst.ensure_type(call.func, cst.Attribute).with_changes(attr=cst.Name(name))
     args = list(call.args)
-    return code(call.with_changes(func=func, args=_commas(args, arguments(args))), newline)
+    return code(call.with_changes(func=func, args=_commas(args, arguments(args))), source)
 
 
-def replace_name(source: str, newline: str, new: str) -> str:
+def replace_name(source: str, new: str) -> str:
     """``source`` is a name or a dotted chain: put ``new`` in its place, brackets and comments around it kept."""
     import libcst as cst
 
-    old = parse(source, newline)
+    old = parse(source)
     fresh = cst.parse_expression(new)
-    return code(fresh.with_changes(lpar=[*old.lpar, *fresh.lpar], rpar=[*fresh.rpar, *old.rpar]), newline)
+    return code(fresh.with_changes(lpar=[*old.lpar, *fresh.lpar], rpar=[*fresh.rpar, *old.rpar]), source)
 
 
 def argument(value: str, keyword: str | None = None, *, star: str = "") -> cst.Arg:

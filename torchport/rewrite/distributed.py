@@ -56,7 +56,7 @@ def _without_output(context: Context, call: ast.Call, inner: str) -> str:
             with_value(a, f"{context.shim}.device_ids({inner})") if keyword_of(a) == "device_ids" else a for a in kept
         ]
 
-    return change_call(context.source(call), context.text.newline, None, arguments)
+    return change_call(context.source(call), None, arguments)
 
 
 def _migrated(context: Context, node: ast.expr) -> bool:

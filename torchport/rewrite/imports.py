@@ -112,7 +112,7 @@ def _at_top(tree: Tree, text: Text, name: str) -> Edit:
     )
     if docstring and len(body) > 1:
         edit = _after(text, body[0], name)
-        return Edit(edit.start, edit.end, text.newline + edit.text)
+        return Edit(edit.start, edit.end, text.newline(1) + edit.text)
     return _before(text, body[0], name)
 
 
@@ -127,14 +127,14 @@ def _line_end(text: Text, offset: int) -> int:
 
 def _after(text: Text, statement: ast.stmt, name: str) -> Edit:
     place = _line_end(text, text.span(statement)[1])
-    return Edit(place, place, f"{text.newline}{text.indent(statement.lineno)}{_statement(name)}")
+    return Edit(place, place, f"{text.newline(text.line(place))}{text.indent(statement.lineno)}{_statement(name)}")
 
 
 def _before(text: Text, statement: ast.stmt, name: str) -> Edit:
     decorators = getattr(statement, "decorator_list", [])
     line = min([statement.lineno, *(d.lineno for d in decorators)])
     place = text.starts[line - 1]
-    return Edit(place, place, f"{text.indent(line)}{_statement(name)}{text.newline}")
+    return Edit(place, place, f"{text.indent(line)}{_statement(name)}{text.newline(line)}")
 
 
 def unused_imports(before: Tree, after: Tree, text: Text, is_package: bool) -> list[Edit]:
@@ -201,7 +201,7 @@ def _remove(tree: Tree, text: Text, node: ast.Import | ast.ImportFrom, dead: lis
     ):
         return None
     if len(dead) < len(node.names):
-        return Edit(start, end, _without(source, dead, text.newline))
+        return Edit(start, end, _without(source, dead, text.newline(node.lineno)))
     parent = tree.parents[node]
     block = next(
         (

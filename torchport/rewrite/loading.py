@@ -60,7 +60,7 @@ def _pin_keywords(rule: Rule, context: Context, call: ast.Call) -> Iterator[Find
                 rule,
                 call,
                 lambda s=source: change_call(  # type: ignore[misc]
-                    s, context.text.newline, None, lambda old: [a for a in old if keyword_of(a) != "pin_memory_device"]
+                    s, None, lambda old: [a for a in old if keyword_of(a) != "pin_memory_device"]
                 ),
                 shim=False,
             )

@@ -65,18 +65,18 @@ def _while(rule: Rule, context: Context, loop: ast.While) -> Finding:
     if _continues(loop):
         decorators: list[ast.expr] = getattr(first, "decorator_list", [])
         place = text.starts[min([first.lineno, *(d.lineno for d in decorators)]) - 1]
-        edit = Edit(place, place, f"{indent}{call}{text.newline}")
+        edit = Edit(place, place, f"{indent}{call}{text.newline(first.lineno)}")
     elif isinstance(last, ast.If) and not last.orelse and _only_leaves(last):
         number = last.lineno
         while text.line_text(number - 1).lstrip().startswith(b"#"):
             number -= 1
         place = text.starts[number - 1]
-        edit = Edit(place, place, f"{text.indent(last.lineno)}{call}{text.newline}")
+        edit = Edit(place, place, f"{text.indent(last.lineno)}{call}{text.newline(last.lineno)}")
     else:
         assert last.end_lineno is not None
         line = text.line_text(last.end_lineno)
         place = text.starts[last.end_lineno - 1] + len(line.rstrip(b"\r\n"))
-        edit = Edit(place, place, f"{text.newline}{indent}{call}")
+        edit = Edit(place, place, f"{text.newline(last.end_lineno)}{indent}{call}")
     finding = context.rewrite(rule, loop.test, New(loop.test, context.source(loop.test)))
     if not finding.edits:
         return finding

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from torchport.analysis.project import ProjectFacts
 from torchport.analysis.scopes import Tree
+from torchport.catalog.prefilter import Prefilter
 from torchport.model import Edit, Finding, Problem, Rule, Target
 from torchport.rewrite import advice, amp, devices, distributed, loading, loops, moves, reports
 from torchport.rewrite.checks import fault, parse
@@ -62,31 +63,6 @@ class Outcome:
     left: list[Finding] = field(default_factory=list)
     text: str | None = None
     problems: list[Problem] = field(default_factory=list)
-
-
-class Prefilter:
-    """Tells from the bytes of a file alone whether any of the rules may concern it."""
-
-    def __init__(self, rules: Iterable[Rule]) -> None:
-        self.rules = tuple(rules)
-        self.words = sorted({word for rule in self.rules for word in rule.triggers})
-        self.encoded = [word.encode() for word in self.words]
-        # A word inside another is found wherever the other is, so the longer one need not be looked for.
-        self.shortest = [word for word in self.encoded if not any(o in word for o in self.encoded if o != word)]
-
-    def search(self, blob: bytes) -> bool:
-        """Whether a trigger of any rule is in ``blob``: plain bytes, found much faster than regular expressions."""
-        return any(word in blob for word in self.shortest)
-
-    def concerned(self, blob: bytes) -> tuple[Rule, ...]:
-        """The rules that may find something in ``blob``."""
-        found = {word for word, encoded in zip(self.words, self.encoded, strict=True) if encoded in blob}
-        return tuple(rule for rule in self.rules if not found.isdisjoint(rule.triggers))
-
-
-def prefilter(rules: Iterable[Rule]) -> Prefilter:
-    """The byte search for ``rules``."""
-    return Prefilter(rules)
 
 
 def migrate_source(

@@ -56,7 +56,7 @@ def cuda_method(rule: Rule, context: Context) -> Iterator[Finding]:
 
 def _moved(rule: Rule, context: Context, call: ast.Call) -> Finding:
     source = context.source(call)
-    return context.change(rule, call, lambda: change_method(source, context.text.newline, "to", _to_arguments))
+    return context.change(rule, call, lambda: change_method(source, "to", _to_arguments))
 
 
 def _is_flag(context: Context, node: ast.Attribute, parent: ast.AST) -> bool:
@@ -152,7 +152,7 @@ def type_string(rule: Rule, context: Context) -> Iterator[Finding]:
 def _typed(rule: Rule, context: Context, call: ast.Call, dtype: str) -> Finding:
     source = context.source(call)
     new = [argument("shim.device()"), argument(dtype)]
-    return context.change(rule, call, lambda: change_method(source, context.text.newline, "to", lambda _: new))
+    return context.change(rule, call, lambda: change_method(source, "to", lambda _: new))
 
 
 def _default_type(context: Context, call: ast.AST) -> bool:

@@ -88,7 +88,7 @@ def _use(rule: Rule, new: str, node: ast.expr, site: ast.expr, found: Qualified,
     try:
         if new.startswith("(") and isinstance(context.tree.parents[site], ast.Call):
             new = new[1:-1]
-        text = replace_name(context.source(site), context.text.newline, new)
+        text = replace_name(context.source(site), new)
     except TooDeep as error:
         return context.leave(rule, node, str(error))
     return context.rewrite(rule, site, New(site, text), doubt=found.doubt)
@@ -181,7 +181,8 @@ def _import(node: ast.ImportFrom, moving: list[tuple[ast.alias, str, Rule]], con
         )
     staying = ", ".join(_alias(a.name, a) for a in node.names if all(a is not m for m, _, _ in moving))
     indent = context.text.indent(node.lineno)
-    text = f"from {node.module} import {staying}{context.text.newline}{indent}from torchport.shim import {fresh}"
+    newline = context.text.newline(node.lineno)
+    text = f"from {node.module} import {staying}{newline}{indent}from torchport.shim import {fresh}"
     return context.rewrite(rule, node, New(node, text, shim=False))  # type: ignore[arg-type]
 
 

@@ -17,7 +17,6 @@ class Text:
     def __init__(self, source: str) -> None:
         self.bytes = source.encode()
         self.starts = [0, *(m.end() for m in LINE_END.finditer(self.bytes))]
-        self.newline = "\r\n" if b"\r\n" in self.bytes else "\n"
 
     def span(self, node: ast.expr | ast.stmt) -> tuple[int, int]:
         """First and last byte of ``node``."""
@@ -46,6 +45,13 @@ class Text:
         """A line with its line end."""
         end = self.starts[line] if line < len(self.starts) else len(self.bytes)
         return self.bytes[self.starts[line - 1] : end]
+
+    def newline(self, line: int) -> str:
+        """How ``line`` ends; the last line, where it does not, as the one before it."""
+        text = self.line_text(line)
+        if not text.endswith((b"\n", b"\r")) and line > 1:
+            text = self.line_text(line - 1)
+        return "\r\n" if text.endswith(b"\r\n") else "\n"
 
     def indent(self, line: int) -> str:
         """The white space at the start of a line, form feeds left out."""

@@ -1,0 +1,97 @@
+"""The group of commands: each is a module that is imported when it is asked for."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+
+import click
+
+from torchport import __version__
+from torchport.cli.output import FAILED, prepare_streams, print_error, silence_stdout
+
+COMPLETION = "_TORCHPORT_COMPLETE"
+
+COMMANDS = {
+    "migrate": "torchport.cli.migrate",
+    "rule": "torchport.cli.rule",
+    "rules": "torchport.cli.rules",
+}
+
+
+class LazyGroup(click.Group):
+    """Looks commands up by name in COMMANDS."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """All names, in order."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the module of one command."""
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = importlib.import_module(COMMANDS[cmd_name]).command
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As in click, with the nearest name where there is no such command."""
+        name = args[0]
+        if name not in COMMANDS and not name.startswith("-"):
+            import difflib
+
+            near = difflib.get_close_matches(name, COMMANDS, 1)
+            hint = f"; did you mean {near[0]!r}?" if near else f"; expected one of {', '.join(COMMANDS)}"
+            raise click.UsageError(f"no such command {name!r}{hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+
+@click.command(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(__version__, "--version", "-V", message="torchport %(version)s")
+def group() -> None:
+    """Train PyTorch code written for NVIDIA GPUs on Google TPUs, without forking it.
+
+    \b
+    Exit status: 0 nothing left to do, 1 something is left for a person,
+    2 the run itself failed.
+    """
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command line; every way that it can end gives an exit status, and a failure says why."""
+    prepare_streams()
+    if COMPLETION in os.environ:
+        group.main(list(arguments), prog_name="torchport", complete_var=COMPLETION)
+    try:
+        return _invoke(arguments)
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        print_error("interrupted; no file is half written")
+    except OSError as error:
+        silence_stdout()
+        if not isinstance(error, BrokenPipeError):
+            print_error(f"cannot go on: {error}")
+    except Exception:
+        import traceback
+
+        traceback.print_exc()
+        print_error("this is a mistake in torchport; please report it with the lines above")
+    return FAILED
+
+
+def _invoke(arguments: Sequence[str]) -> int:
+    """The exit status of a command whose output has reached its reader."""
+    try:
+        with group.make_context("torchport", list(arguments)) as context:
+            group.invoke(context)
+    except click.exceptions.Exit as wanted:
+        status = wanted.exit_code
+    else:
+        status = 0
+    sys.stdout.flush()
+    return status

@@ -1,0 +1,69 @@
+"""How commands print: results to stdout, everything else to stderr, colour on a terminal only."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from collections.abc import Iterable
+from typing import IO, Any
+
+import click
+
+from torchport.report.text import Style
+
+FAILED = 2
+
+
+class RunFailed(click.ClickException):
+    """The run itself failed; the message is one line."""
+
+    exit_code = FAILED
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        """Print it to stderr."""
+        print_error(self.message)
+
+
+def prepare_streams() -> None:
+    """Never fail on a character that the terminal cannot show."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def silence_stdout() -> None:
+    """What could not be printed must not raise once more when the interpreter flushes it at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def style_for(stream: IO[str]) -> Style:
+    """Colour where ``stream`` is a terminal and NO_COLOR is not set, or where FORCE_COLOR is."""
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return Style(False)
+    return Style(bool(os.environ.get("FORCE_COLOR")) or stream.isatty())
+
+
+def print_lines(lines: Iterable[str], *, err: bool = False) -> None:
+    """Print lines as they are, colours included."""
+    stream = sys.stderr if err else sys.stdout
+    for line in lines:
+        print(line, file=stream)
+
+
+def print_error(message: str) -> None:
+    """One line on stderr."""
+    word = style_for(sys.stderr).paint("error:", "red")
+    print_lines([f"{word} {message}"], err=True)
+
+
+def print_note(message: str) -> None:
+    """One line on stderr."""
+    print_lines([f"note: {message}"], err=True)
+
+
+def print_bytes(data: bytes) -> None:
+    """Print bytes as they are: a diff has the encoding of the file."""
+    sys.stdout.flush()
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()

@@ -1,0 +1,246 @@
+"""One way through the house: find files, read, migrate in worker processes, then write here, or only tell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from torchport.catalog.prefilter import Prefilter
+from torchport.model import FileResult, Finding, Problem, Rule, Target
+from torchport.project import git
+from torchport.project.files import FoundFile, find_files
+from torchport.project.source import UTF16_BOMS, decode, encode, is_generated, read_bytes
+from torchport.report.run import Mode, Run
+
+if TYPE_CHECKING:
+    from torchport.analysis.project import ProjectFacts
+    from torchport.pool import Failure, StartMethod
+
+TIME_LIMIT = 60.0
+"""Seconds for one file."""
+FILES_PER_JOB = 10
+"""Starting a process for fewer matching files than this takes longer than it saves."""
+
+_OWN_METHOD = b"def cuda"
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the user asked of one run."""
+
+    target: Target = "portable"
+    mode: Mode = "write"
+    unsafe: bool = False
+    exclude: tuple[str, ...] = ()
+    jobs: int = 1
+    allow_dirty: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A file whose bytes matched the prefilter."""
+
+    file: FoundFile
+    data: bytes
+
+
+class Trigger(Protocol):
+    """Whether a file is worth reading any further; a compiled pattern is one."""
+
+    def search(self, data: bytes, /) -> object:
+        """Something true where one of the words is in ``data``."""
+
+
+Work = Callable[[Task], FileResult]
+Progress = Callable[[int], AbstractContextManager[Callable[[], None]]]
+"""Given the number of files, a context whose value is called after each of them."""
+
+
+class Migration:
+    """The work of one process: picklable, so that it can be sent to a worker once."""
+
+    def __init__(self, rules: tuple[Rule, ...], target: Target, unsafe: bool, project: ProjectFacts) -> None:
+        self.rules, self.target, self.unsafe, self.project = rules, target, unsafe, project
+
+    def __call__(self, task: Task) -> FileResult:
+        """Migrate one file in memory."""
+        from torchport.rewrite import migrate_source
+
+        result = FileResult(task.file.path)
+        source = decode(task.file.path, task.data)
+        if isinstance(source, Problem):
+            result.problems.append(source)
+            return result
+        outcome = migrate_source(source, self.rules, self.target, unsafe=self.unsafe, project=self.project)
+        result.applied, result.left, result.problems = outcome.applied, outcome.left, outcome.problems
+        if outcome.text is not None and outcome.text != source.text:
+            try:
+                result.after = encode(source, outcome.text)
+            except UnicodeEncodeError as error:
+                what = f"the new text has a character that {source.encoding} lacks ({error.object[error.start]!r})"
+                result.problems.append(Problem(f"{what}: left as it was; save the file as UTF-8"))
+        return result
+
+
+def no_progress(length: int) -> AbstractContextManager[Callable[[], None]]:
+    """Show nothing."""
+    return nullcontext(lambda: None)
+
+
+def migrate(
+    paths: Sequence[str], rules: tuple[Rule, ...], options: Options, *, progress: Progress = no_progress
+) -> Run:
+    """Migrate the files under ``paths``; with mode ``write`` the files themselves, otherwise only in the result."""
+
+    def work_for(blobs: Sequence[bytes]) -> Work:
+        import torchport.rewrite  # noqa: F401 - once here, not once in every forked worker
+        from torchport.analysis.project import project_facts
+
+        return Migration(rules, options.target, options.unsafe, project_facts(blobs))
+
+    return run(paths, work_for, Prefilter(rules), options, progress=progress)
+
+
+def run(
+    paths: Sequence[str],
+    work_for: Callable[[Sequence[bytes]], Work],
+    trigger: Trigger,
+    options: Options,
+    *,
+    progress: Progress = no_progress,
+    method: StartMethod | None = None,
+) -> Run:
+    """The walk around any work: which files it gets, in which processes, and what becomes of its results.
+
+    ``work_for`` is given the bytes of every file that may define a ``cuda`` method, whether it matched or not;
+    it is not called where no file matched.
+    """
+    result = Run(options.mode, options.target)
+    selection = find_files(paths, options.exclude)
+    result.files += selection.refused
+    result.notes += selection.notes
+    tasks, blobs = _tasks(selection.files, trigger, result)
+    if tasks:
+        result.files += _in_processes(work_for(blobs), tasks, options, progress, method)
+    result.files.sort(key=lambda file: file.path.split("/"))
+    if options.mode == "write":
+        _write(result, paths, allow_dirty=options.allow_dirty)
+    return result
+
+
+def _tasks(files: Sequence[FoundFile], trigger: Trigger, result: Run) -> tuple[list[Task], list[bytes]]:
+    """Read every file; keep those with a trigger word, and note what cannot be read."""
+    tasks: list[Task] = []
+    blobs: list[bytes] = []
+    for file in files:
+        result.examined += 1
+        data = read_bytes(file.path)
+        if isinstance(data, Problem):
+            result.files.append(FileResult(file.path, problems=[data]))
+            continue
+        if _OWN_METHOD in data:
+            blobs.append(data)
+        if not (trigger.search(data) or data.startswith(UTF16_BOMS)):
+            continue
+        elif file.kind == "notebook":
+            message = "is a notebook: notebooks are not rewritten by this version; export its code to a .py file"
+            result.files.append(FileResult(file.path, problems=[Problem(message)]))
+        elif not file.explicit and is_generated(data):
+            result.notes.append(f"{file.path}: is marked as generated: not rewritten; change what generates it")
+        else:
+            tasks.append(Task(file, data))
+    return tasks, blobs
+
+
+def _in_processes(
+    work: Work, tasks: list[Task], options: Options, progress: Progress, method: StartMethod | None
+) -> list[FileResult]:
+    """One result for each task, whatever happens to the process that works on it."""
+    from torchport.pool import PoolError, run_tasks
+
+    jobs = max(1, min(options.jobs, len(tasks) // FILES_PER_JOB))
+    with progress(len(tasks)) as done:
+        try:
+            results = run_tasks(work, tasks, jobs=jobs, limit=TIME_LIMIT, done=done, method=method)
+        except (PoolError, OSError) as error:
+            problem = Problem(f"not examined: {error}", fatal=True)
+            return [FileResult(task.file.path, problems=[problem]) for task in tasks]
+    return [_settled(task, result) for task, result in zip(tasks, results, strict=True)]
+
+
+def _settled(task: Task, result: FileResult | Failure) -> FileResult:
+    """The result as it is reported: nothing counts as applied in a file that stays as it is."""
+    from torchport.pool import Failure
+
+    if isinstance(result, Failure):
+        return FileResult(task.file.path, problems=[_problem_of(result)])
+    result.before = task.data
+    if result.after is None:
+        _keep_whole(result)
+    result.left.sort(key=_position)
+    result.applied.sort(key=_position)
+    return result
+
+
+def _position(finding: Finding) -> tuple[int, int, str]:
+    return finding.line, finding.column, finding.code
+
+
+def _keep_whole(result: FileResult) -> None:
+    """Nothing counts as applied in a file that is not written. A problem, where there is one, already says why."""
+    if not result.problems:
+        reason = "this file was left alone as a whole"
+        result.left += [replace(finding, edits=(), reason=finding.reason or reason) for finding in result.applied]
+    result.applied, result.after = [], None
+
+
+def _problem_of(failure: Failure) -> Problem:
+    match failure.kind:
+        case "died":
+            return Problem(f"stopped the process that read it ({failure.detail}): left as it was; look at it by hand")
+        case "timeout":
+            return Problem(f"takes too long ({failure.detail}): left as it was; look at it by hand")
+        case "memory" | "recursion":
+            return Problem(f"is too deeply nested or too large to examine ({failure.detail}): left as it was")
+        case _:
+            return Problem(f"internal error: {failure.detail}: left as it was; please report this", fatal=True)
+
+
+def _write(result: Run, paths: Sequence[str], *, allow_dirty: bool) -> None:
+    """Write every changed file, unless git could not give the old text back."""
+    changed = result.changed()
+    if not changed:
+        return
+    if not allow_dirty:
+        result.refusal = _guard(result, [path for path in paths if path and Path(path).exists()])
+    if result.refusal:
+        return
+    from torchport.project.write import write_file
+
+    for file in changed:
+        assert file.after is not None
+        problem = write_file(file.path, file.before, file.after)
+        if problem is not None:
+            file.problems.append(problem)
+            _keep_whole(file)
+
+
+def _guard(result: Run, paths: Sequence[str]) -> str:
+    """Why the files may not be rewritten now, or nothing."""
+    way_round = "commit or stash first, look at --diff, or give --allow-dirty"
+    try:
+        dirty = git.find_dirty(paths, [file.path for file in result.changed()])
+    except git.GitError as error:
+        return f"git cannot tell whether there are uncommitted changes: {error}; give --allow-dirty to rewrite anyway"
+    if dirty.paths:
+        first = ", ".join(dirty.paths[:5])
+        more = f" and {len(dirty.paths) - 5} more" if len(dirty.paths) > 5 else ""
+        return f"uncommitted changes in {first}{more}: nothing was rewritten; {way_round}"
+    if dirty.unversioned:
+        count = len(dirty.unversioned)
+        what = dirty.unversioned[0] if count == 1 else f"{count} rewritten files"
+        result.notes.append(f"{what}: not under version control, so git cannot give the old text back")
+    return ""

@@ -1,0 +1,217 @@
+"""Which files there are under the paths that the user gave."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from torchport.model import FileResult, Problem
+from torchport.project import git
+from torchport.project.git import shown
+
+Kind = Literal["source", "stub", "notebook"]
+KINDS: dict[str, Kind] = {".py": "source", ".pyi": "stub", ".ipynb": "notebook"}
+
+SKIPPED_FOLDERS = frozenset(
+    {".git", ".hg", ".svn", ".venv", "venv", ".nox", ".tox", "node_modules", "__pycache__", "site-packages"}
+    | {".ipynb_checkpoints", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".eggs", "build", "dist"}
+)
+"""Never entered, unless git tracks what is in them or the user names them."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFile:
+    """A file to examine. ``explicit``: the user named this very file."""
+
+    path: str
+    kind: Kind
+    explicit: bool = False
+
+
+class Selection:
+    """The files in a fixed order, the paths that cannot be taken, and what the user should know."""
+
+    def __init__(self) -> None:
+        self.files: list[FoundFile] = []
+        self.refused: list[FileResult] = []
+        self.notes: list[str] = []
+
+    def refuse(self, path: str, message: str, *, fatal: bool = False) -> None:
+        """Note down a path that is not examined, with the reason."""
+        self.refused.append(FileResult(path, problems=[Problem(message, fatal=fatal)]))
+
+
+class _Link(NamedTuple):
+    """A link to a file, and the real folder that it may not lead out of."""
+
+    path: Path
+    root: Path
+    explicit: bool = False
+
+
+class _Finder:
+    """``seen``: real paths of the files taken, so that no file is done twice."""
+
+    def __init__(self, exclude: tuple[str, ...]) -> None:
+        self.exclude = exclude
+        self.selection = Selection()
+        self.seen: set[str] = set()
+        self.links: list[_Link] = []
+
+    def take(self, path: Path, real: str, *, explicit: bool = False) -> None:
+        if real not in self.seen:
+            self.seen.add(real)
+            kind = KINDS.get(path.suffix, "source")
+            self.selection.files.append(FoundFile(shown(path), kind, explicit))
+
+    def excludes(self, relative: str) -> bool:
+        """Whether a pattern matches this path, one of the folders above it, or the last part of one of these."""
+        if not self.exclude:
+            return False
+        from fnmatch import fnmatchcase
+
+        parts = relative.split("/")
+        prefixes = ["/".join(parts[: n + 1]) for n in range(len(parts))]
+        return any(fnmatchcase(name, pattern) for pattern in self.exclude for name in (*prefixes, *parts))
+
+
+def find_files(paths: Sequence[str], exclude: Sequence[str] = ()) -> Selection:
+    """Python files, stubs and notebooks under ``paths``; a file named by the user is always taken.
+
+    ``exclude`` holds glob patterns for paths below a given folder. A link is never followed out of the folder given.
+    """
+    finder = _Finder(tuple(pattern.strip("/") for pattern in exclude if pattern.strip("/")))
+    for path in paths:
+        if not path:
+            finder.selection.refuse("''", "is no path: expected a file or a folder; is a variable unset?", fatal=True)
+        elif _is_folder(Path(path)):
+            _take_folder(finder, Path(path))
+        else:
+            _take_named(finder, Path(path))
+    for link in finder.links:
+        _settle_link(finder, link)
+    finder.selection.files.sort(key=lambda found: found.path.split("/"))
+    finder.selection.refused.sort(key=lambda result: result.path.split("/"))
+    return finder.selection
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except OSError:
+        return False
+
+
+def _take_named(finder: _Finder, path: Path) -> None:
+    try:
+        path.lstat()
+        is_link = path.is_symlink()
+        path.stat()
+    except FileNotFoundError:
+        broken = path.is_symlink()
+        what = "is a link to a file that does not exist" if broken else "does not exist: expected a file or a folder"
+        finder.selection.refuse(shown(path), what, fatal=True)
+    except OSError as error:
+        finder.selection.refuse(shown(path), f"cannot be looked at ({error.strerror or error})", fatal=True)
+    else:
+        if is_link:
+            finder.links.append(_Link(path, path.parent.resolve(), explicit=True))
+        else:
+            finder.take(path, str(path.resolve()), explicit=True)
+
+
+def _take_folder(finder: _Finder, root: Path) -> None:
+    real_root = root.resolve()
+    before = len(finder.selection.files), len(finder.links)
+    for relative in _names_under(finder, root, real_root):
+        if Path(relative).suffix not in KINDS or finder.excludes(relative):
+            continue
+        path = root / relative
+        try:
+            is_link = path.is_symlink()
+            present = is_link or path.is_file()
+        except OSError as error:
+            finder.selection.refuse(shown(path), f"cannot be looked at ({error.strerror or error})")
+            continue
+        if is_link:
+            finder.links.append(_Link(path, real_root))
+        elif present:
+            finder.take(path, f"{real_root}{os.sep}{relative}")
+    if before == (len(finder.selection.files), len(finder.links)) and not finder.selection.refused:
+        finder.selection.notes.append(f"{shown(root)}: no Python file here")
+
+
+def _names_under(finder: _Finder, root: Path, real_root: Path) -> Iterator[str]:
+    """Paths below ``root``, relative to it, with forward slashes."""
+    if git.find_repository(real_root) is not None:
+        try:
+            listing = git.list_files(root)
+        except git.GitError as error:
+            finder.selection.notes.append(f"{shown(root)}: .gitignore is not honoured: {error}")
+        else:
+            if listing.tracked or listing.untracked or not git.is_ignored(root):
+                yield from _names_of(finder, root, listing)
+                return
+    yield from _walk(finder, root, real_root)
+
+
+def _names_of(finder: _Finder, root: Path, listing: git.Listing) -> Iterator[str]:
+    for folder in listing.unreadable:
+        finder.selection.refuse(shown(root / folder), "cannot be listed: expected a readable folder")
+    new = (name for name in listing.untracked if SKIPPED_FOLDERS.isdisjoint(name.split("/")))
+    for name in dict.fromkeys((*listing.tracked, *new)):
+        if listing.has_submodules or name.endswith("/"):
+            nested = root / name
+            if not nested.is_symlink() and nested.is_dir():
+                yield from (f"{name.rstrip('/')}/{rest}" for rest in _names_in_nested(finder, nested))
+                continue
+        yield name
+
+
+def _names_in_nested(finder: _Finder, nested: Path) -> Iterator[str]:
+    """A submodule or a repository inside the repository: git lists it by its own name only."""
+    real = nested.resolve()
+    return _names_under(finder, nested, real) if git.exists(nested / ".git") else _walk(finder, nested, real)
+
+
+def _walk(finder: _Finder, root: Path, real_root: Path) -> Iterator[str]:
+    def refuse(error: OSError) -> None:
+        folder = shown(Path(error.filename)) if error.filename else shown(root)
+        finder.selection.refuse(folder, f"cannot be listed ({error.strerror}): expected a readable folder")
+
+    for folder, inner, names in os.walk(root, onerror=refuse):
+        here = Path(folder)
+        inner[:] = sorted(name for name in inner if _is_entered(finder, here / name, real_root))
+        relative = "" if here == root else here.relative_to(root).as_posix() + "/"
+        yield from (relative + name for name in sorted(names))
+
+
+def _is_entered(finder: _Finder, folder: Path, real_root: Path) -> bool:
+    if folder.name in SKIPPED_FOLDERS or folder.name.endswith(".egg-info") or git.exists(folder / "pyvenv.cfg"):
+        return False
+    if folder.is_symlink():
+        if not folder.resolve().is_relative_to(real_root):
+            finder.selection.notes.append(f"{shown(folder)}: is a link to a folder elsewhere: not followed")
+        return False
+    return True
+
+
+def _settle_link(finder: _Finder, link: _Link) -> None:
+    """A link to a file that is taken anyway needs nothing; any other one is named, never followed out of its folder."""
+    name = shown(link.path)
+    try:
+        real = link.path.resolve(strict=True)
+    except (OSError, RuntimeError):
+        finder.selection.refuse(name, "is a link to a file that does not exist")
+        return
+    if str(real) in finder.seen:
+        return
+    if not real.is_relative_to(link.root):
+        finder.selection.refuse(name, f"is a link out of its folder, to {real}: not followed; give that file itself")
+    elif link.explicit:
+        finder.take(real, str(real), explicit=True)
+    else:
+        finder.selection.notes.append(f"{name}: is a link to {shown(real)}, which is left out: not followed")

@@ -1,0 +1,1 @@
+"""What a run found and did -> text, unified diff, JSON. Pure functions: they print nothing."""
