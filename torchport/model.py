@@ -39,6 +39,8 @@ class Rule:
     example: dict[str, str] = field(default_factory=dict)
     since: str = ""
     references: tuple[str, ...] = ()
+    cuda_only: bool = False
+    """Its sites raise where there is no CUDA, so a test that guards one stays as long as the site does."""
     source: str = ""
     """Where the rule is written, ``devices.toml:12``."""
 

@@ -65,10 +65,24 @@ def key_of(tree: Tree, node: ast.expr, scope: Scope) -> Key | None:
     """The key of a variable or an attribute, or None for anything else."""
     if isinstance(node, ast.Name):
         home = scope.find(node.id) or tree.scope
-        return (id(home), node.id)
+        return ("attribute", node.id) if home.kind == "class" else (id(home), node.id)
     if isinstance(node, ast.Attribute):
         return ("attribute", node.attr)
-    return None
+    return looked_up(node)
+
+
+def looked_up(node: ast.expr) -> Key | None:
+    """The key of ``config.get("device")``, ``os.getenv("DEVICE")`` and ``getattr(args, "device")``."""
+    if not isinstance(node, ast.Call):
+        return None
+    name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    position = 1 if name == "getattr" else 0
+    if name not in ("get", "getenv", "pop", "setdefault", "getattr") or len(node.args) <= position:
+        return None
+    first = node.args[position]
+    if not isinstance(first, ast.Constant) or not isinstance(first.value, str):
+        return None
+    return ("attribute" if name == "getattr" else "option", first.value)
 
 
 def stripped(node: ast.expr) -> tuple[ast.expr, bool]:
@@ -105,6 +119,8 @@ def stripped(node: ast.expr) -> tuple[ast.expr, bool]:
 
 
 def _names_device(node: ast.expr) -> bool:
+    if key := looked_up(node):
+        return bool(NAMED.search(key[1]))
     if isinstance(node, ast.Call):
         node = node.func
     name = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""

@@ -6,12 +6,16 @@ import ast
 import re
 from dataclasses import dataclass
 
-DEVICE = re.compile(r"cuda(?::(\d+))?")
+DEVICE = re.compile(r"cuda(?::(\d*))?")
+BUILDERS = ("cuda:%d", "cuda:%s", "cuda:%i")
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceText:
-    """An expression whose value is a CUDA device string: the whole ``node``, and the source of its ``index``."""
+    """An expression whose value is a CUDA device string: the whole ``node``, and the source of its ``index``.
+
+    The index of "cuda:", which is only a part of one, is an empty text.
+    """
 
     node: ast.expr
     index: str | None = None
@@ -58,7 +62,7 @@ def _operator(node: ast.BinOp) -> DeviceText | None:
         return None
     if isinstance(node.op, ast.Add) and left.value == "cuda:":
         return DeviceText(node, _plain(right))
-    if isinstance(node.op, ast.Mod) and left.value in ("cuda:%d", "cuda:%s", "cuda:%i"):
+    if isinstance(node.op, ast.Mod) and left.value in BUILDERS:
         if isinstance(right, ast.Tuple):
             return DeviceText(node, _plain(right.elts[0])) if len(right.elts) == 1 else None
         return DeviceText(node, _plain(right))

@@ -10,8 +10,14 @@ from torchport.analysis.names import chain, qualify
 from torchport.analysis.scopes import FUNCTIONS, Tree
 
 OPTIMIZER = re.compile(r"optim|(^|_)opt[A-Z]?($|_|\d)|optimizer|scaler|(^|_)sgd|(^|_)adam", re.IGNORECASE)
+ONE = re.compile(r"(^|_)(opt|optim|optimizer)[A-Z]?\d?$", re.IGNORECASE)
+OPTIMIZERS = re.compile(r"optim\w*s$|(^|_)opts$", re.IGNORECASE)
 SCHEDULER = re.compile(r"sched|warmup|lr_", re.IGNORECASE)
 LOADER = re.compile(r"loader|(^|_)dl($|_)|batches", re.IGNORECASE)
+COLLECTS = frozenset(("append", "extend", "update", "add", "isinstance", "setattr", "print", "len"))
+STATE = frozenset(
+    ("values", "items", "keys", "parameters", "buffers", "named_parameters", "named_buffers", "modules", "state_dict")
+)
 Loop = ast.For | ast.AsyncFor | ast.While
 BOUNDARY = frozenset(
     (
@@ -136,9 +142,10 @@ def _loops_around(tree: Tree, node: ast.AST, seen: set[ast.AST]) -> list[Loop]:
 
 def _over_optimizers(loop: Loop) -> bool:
     """``for optimizer in optimizers: optimizer.step()`` is a part of one step."""
-    return isinstance(loop, ast.For) and (
-        bool(OPTIMIZER.search(ast.unparse(loop.target))) or bool(OPTIMIZER.search(ast.unparse(loop.iter)))
-    )
+    if not isinstance(loop, ast.For):
+        return False
+    names = {n.id for n in ast.walk(loop.target) if isinstance(n, ast.Name)}
+    return any(ONE.search(name) for name in names) or bool(OPTIMIZERS.search(_last_name(loop.iter)))
 
 
 def _calls_of(tree: Tree, function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.Call]:
@@ -185,7 +192,8 @@ def _batch_loops(tree: Tree) -> set[ast.AST]:
             if isinstance(parent, FUNCTIONS):
                 break
             if isinstance(parent, ast.For | ast.AsyncFor):
-                if func.value.id in {n.id for n in ast.walk(parent.target) if isinstance(n, ast.Name)}:
+                names = {n.id for n in ast.walk(parent.target) if isinstance(n, ast.Name)}
+                if func.value.id in names and _last_name(parent.iter) not in STATE:
                     found.add(parent)
                 break
     return found
@@ -195,7 +203,9 @@ def _is_used(tree: Tree, call: ast.Call, name: str) -> bool:
     """Whether what is moved takes the place of the item, or is handed to a function that computes."""
     parent = tree.parents[call]
     if isinstance(parent, ast.Call) and call in parent.args:
-        return _last_name(parent.func) not in ("append", "extend", "update", "copy_", "isinstance", "setattr")
+        found = qualify(tree, parent.func) if isinstance(parent.func, ast.Name | ast.Attribute) else None
+        function = _last_name(parent.func)
+        return found is None and not function.endswith("_") and function not in COLLECTS
     if isinstance(parent, ast.Tuple):
         parent = tree.parents[parent]
     return isinstance(parent, ast.Assign) and any(

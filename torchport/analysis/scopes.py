@@ -13,7 +13,8 @@ from typing import Any, Literal, TypeVar, cast
 
 Kind = Literal["module", "function", "class", "comprehension"]
 N = TypeVar("N", bound=ast.AST)
-COLLECTED = (ast.Dict, ast.Assign, ast.AugAssign, ast.Compare)
+SPOKEN = ("cuda", "CUDA_", "NCCL_", "out of memory")
+COLLECTED = (ast.Dict, ast.Assign, ast.AugAssign, ast.Compare, ast.If, ast.IfExp)
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
@@ -71,8 +72,9 @@ class Tree:
     attributes: list[ast.Attribute] = field(default_factory=list)
     """Attributes of anything that is not a plain dotted chain, ``f(x).cuda``, and all chains of two or more."""
     strings: list[ast.Constant | ast.JoinedStr] = field(default_factory=list)
-    """String constants and f-strings that mention cuda, and constants that speak of a full memory."""
+    """String constants in which one of ``SPOKEN`` stands, and f-strings that mention cuda."""
     loops: list[ast.For | ast.While | ast.AsyncFor] = field(default_factory=list)
+    fstrings: list[ast.JoinedStr] = field(default_factory=list)
     imports: list[ast.Import | ast.ImportFrom] = field(default_factory=list)
     definitions: list[ast.FunctionDef | ast.AsyncFunctionDef] = field(default_factory=list)
     classes: list[ast.ClassDef] = field(default_factory=list)
@@ -163,7 +165,7 @@ def _scoped(node: ast.AST, scope: Scope) -> list[tuple[ast.AST, Scope]]:
 
 
 def _visit_constant(tree: Tree, node: ast.Constant, scope: Scope) -> None:
-    if isinstance(node.value, str) and ("cuda" in node.value or "out of memory" in node.value):
+    if isinstance(node.value, str) and any(word in node.value for word in SPOKEN):
         tree.strings.append(node)
         tree.scopes[node] = scope
 
@@ -289,6 +291,7 @@ def _visit_named(tree: Tree, node: ast.AST, scope: Scope) -> list[tuple[ast.AST,
 
 def _visit_fstring(tree: Tree, node: ast.JoinedStr, scope: Scope) -> list[tuple[ast.AST, Scope]]:
     tree.scopes[node] = scope
+    tree.fstrings.append(node)
     if any(isinstance(v, ast.Constant) and isinstance(v.value, str) and "cuda" in v.value for v in node.values):
         tree.strings.append(node)
     return [(child, scope) for child in node.values if not isinstance(child, ast.Constant)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
-from torchport.analysis.devices import NAMED, SIBLINGS, Key, Role, Use, key_of, stripped
+from torchport.analysis.devices import NAMED, SIBLINGS, Key, Role, Use, key_of, looked_up, stripped
 from torchport.analysis.literals import DeviceText, device_text
 from torchport.analysis.names import qualify
 from torchport.analysis.scopes import FUNCTIONS, Scope, Tree
@@ -18,6 +18,10 @@ def _has_sibling(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and node.value in SIBLINGS
 
 
+def _is_enum(node: ast.AST) -> bool:
+    return isinstance(node, ast.ClassDef) and any("Enum" in ast.unparse(base) for base in node.bases)
+
+
 def find_uses(tree: Tree) -> list[Use]:
     """Every device text of the file with its use, in order of the source."""
     uses: list[Use] = []
@@ -28,8 +32,18 @@ def find_uses(tree: Tree) -> list[Use]:
             continue
         seen.add(text.node)
         if not isinstance(tree.parents.get(text.node), ast.Expr):
-            uses.append(_Climb(tree, text).use())
+            uses.append(_checked(_Climb(tree, text).use()))
     return uses
+
+
+def _checked(use: Use) -> Use:
+    """ "cuda:" alone is a part of a device name: it blocks what it is a part of."""
+    if use.text.index == "":
+        use.role, use.reason = (
+            "fixed" if use.keys else "unknown",
+            "a part of a device name: on a TPU there is no index behind it",
+        )
+    return use
 
 
 def _widest(tree: Tree, node: ast.expr) -> DeviceText | None:
@@ -43,6 +57,11 @@ def _widest(tree: Tree, node: ast.expr) -> DeviceText | None:
         if found := device_text(outer):
             return found
     return text
+
+
+HANDED = "it is handed to a function whose parameter is not seen here"
+HAND_ON = frozenset(("Option", "Argument", "Field", "field", "ib", "attrib", "DEFINE_string", "DEFINE_enum"))
+"""Functions of typer, pydantic, dataclasses, attrs and absl that hand on a default as it is."""
 
 
 class _Climb:
@@ -102,6 +121,10 @@ class _Climb:
             targets = parent.targets if isinstance(parent, ast.Assign) else [parent.target]
             if any(isinstance(t, ast.Tuple | ast.List) for t in targets):
                 return self._make("unknown", parent, reason="it is assigned to several names at once")
+            if _is_enum(self.scope.node):
+                return self._make(
+                    "fixed", parent, reason="a member of an enumeration has to stay different from the others"
+                )
             return self._make("value", parent, *(self._target(t) for t in targets))
         if isinstance(parent, ast.Tuple) and isinstance(assign := self.tree.parents[parent], ast.Assign):
             target = assign.targets[0]
@@ -118,7 +141,7 @@ class _Climb:
         if isinstance(parent, ast.Return | ast.Yield):
             function = self.tree.function(parent)
             name = function.name if isinstance(function, FUNCTIONS) else ""
-            return self._make("value", parent, proof=bool(NAMED.search(name)))
+            return self._make("value", parent, ("return", name), proof=bool(NAMED.search(name)))
         if isinstance(parent, ast.Dict):
             return self._dictionary(parent, node)
         if isinstance(parent, ast.List | ast.Tuple | ast.Set):
@@ -180,14 +203,22 @@ class _Climb:
         call = self.tree.parents[parent]
         name = parent.arg or ""
         if isinstance(call, ast.Call) and name == "default" and isinstance(call.func, ast.Attribute | ast.Name):
-            return self._make("value", call, *self._option(call))
+            return self._make("value", call, *self._option(call), *self._holders(call))
         if (
             isinstance(call, ast.Call)
             and isinstance(call.func, ast.Attribute)
             and isinstance(call.func.value, ast.Constant)
         ):
             return self._make("unknown", call, reason="it is put into a text")
-        return self._make("argument", call, proof=bool(NAMED.search(name)))
+        return self._make("argument", call, self._parameter(call, name), proof=bool(NAMED.search(name)))
+
+    def _parameter(self, call: ast.AST, name: str) -> Key | None:
+        """The parameter of a function of this file that a keyword argument goes to."""
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name):
+            for definition in self.tree.definitions:
+                if definition.name == call.func.id:
+                    return (id(self.tree.scopes[definition]), name)
+        return None
 
     def _option(self, call: ast.Call) -> list[Key]:
         """The attribute under which argparse or click hands on an option."""
@@ -224,15 +255,11 @@ class _Climb:
                     return self._make("prefix", call, key, proof=proof)
                 return self._make("fixed", call, key, proof=proof, reason=f".{method}() takes the device name apart")
             if method in ("get", "getenv", "pop", "setdefault") and len(call.args) == 2 and node is call.args[1]:
-                first = call.args[0]
-                proof = isinstance(first, ast.Constant) and bool(NAMED.search(str(first.value)))
-                use = (
-                    self._consumed(self.tree.parents[call], call)
-                    if not isinstance(self.tree.parents[call], ast.Expr)
-                    else None
-                )
-                keys = use.keys if use is not None and use.role == "value" else ()
-                return self._make("value", call, *keys, proof=proof or (use is not None and use.proof))
+                holders = self._holders(call)
+                key = looked_up(call)
+                return self._make("value", call, key, *holders, proof=key is not None and bool(NAMED.search(key[1])))
+        if isinstance(call.func, ast.Name) and call.func.id == "getattr" and call.args[2:] == [node]:
+            return self._make("value", call, looked_up(call), *self._holders(call))
         if name.startswith("torch."):
             return self._make("argument", call, proof=True)
         return self._own_function(call, node)
@@ -246,7 +273,26 @@ class _Climb:
                     parameter = definition.args.args[position].arg
                     key = (id(self.tree.scopes[definition]), parameter)
                     return self._make("value", call, key, proof=bool(NAMED.search(parameter)))
-        return self._make("unknown", call, reason="it is handed to a function whose parameter is not seen here")
+        return self._foreign(call)
+
+    def _foreign(self, call: ast.Call) -> Use:
+        """An argument of a function that is not seen: a default that it hands on, or something that only it knows."""
+        name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+        holders = self._holders(call)
+        if name in HAND_ON:
+            flag = call.args[0] if name.startswith("DEFINE") else None
+            own: Key | None = ("attribute", str(flag.value)) if isinstance(flag, ast.Constant) else None
+            return self._make("value", call, *holders, own)
+        return self._make("fixed" if holders else "unknown", call, *holders, reason=HANDED)
+
+    def _holders(self, call: ast.Call) -> list[Key | None]:
+        """The variable, attribute or parameter that takes what ``call`` gives."""
+        parent = self.tree.parents[call]
+        if isinstance(parent, ast.Assign | ast.AnnAssign):
+            return [self._target(t) for t in (parent.targets if isinstance(parent, ast.Assign) else [parent.target])]
+        if isinstance(parent, ast.arguments):
+            return list(self._default(parent, call).keys)
+        return []
 
     def _device_call(self, call: ast.Call) -> Use:
         """``torch.device("cuda")``: the key is that of the variable that takes the device."""

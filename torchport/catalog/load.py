@@ -13,7 +13,15 @@ CODE = re.compile(r"TP[1-9]\d\d")
 NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 CHOICES = {"effect": get_args(Effect), "safety": get_args(Safety), "review": get_args(Review)}
 TEXT = ("code", "name", "summary", "why", "effect", "safety", "review")
-OPTIONAL = {"transformer": str, "reason": str, "since": str, "references": list, "match": list, "rename": dict}
+OPTIONAL = {
+    "transformer": str,
+    "reason": str,
+    "since": str,
+    "references": list,
+    "match": list,
+    "rename": dict,
+    "cuda_only": bool,
+}
 KNOWN = {*TEXT, *OPTIONAL, "support", "triggers", "example"}
 
 
@@ -109,6 +117,7 @@ def _rule(entry: dict[str, Any], where: str) -> Rule:
         reason=entry.get("reason", ""),
         since=entry.get("since", ""),
         references=tuple(entry.get("references", ())),
+        cuda_only=entry.get("cuda_only", False),
         source=where,
     )
 

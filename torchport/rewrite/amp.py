@@ -6,10 +6,9 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from torchport.analysis.devices import NAMED
 from torchport.analysis.literals import device_text
 from torchport.model import Finding, Rule
-from torchport.rewrite.context import Context
+from torchport.rewrite.context import Context, New
 from torchport.rewrite.cst import change_call, keyword_of, with_keyword, with_value
 
 if TYPE_CHECKING:
@@ -77,7 +76,7 @@ def _autocast(rule: Rule, context: Context, call: ast.Call, doubt: str) -> Itera
     cuda = device_text(device) is not None
     if isinstance(device, ast.Constant) and not cuda:
         return
-    if not cuda and "dtype" in given and context.named(given["dtype"], "torch.bfloat16"):
+    if not cuda and _portable(context, given):
         return
     keep = "" if cuda else "device_type"
 
@@ -92,6 +91,13 @@ def _autocast(rule: Rule, context: Context, call: ast.Call, doubt: str) -> Itera
         lambda: change_call(source, f"{context.shim}.autocast", arguments),
         doubt=doubt,
     )
+
+
+def _portable(context: Context, given: dict[str, ast.expr]) -> bool:
+    """An autocast for a computed device type to bfloat16, or one that is off, is right on every device."""
+    enabled = given.get("enabled")
+    off = isinstance(enabled, ast.Constant) and enabled.value is False
+    return off or ("dtype" in given and context.named(given["dtype"], "torch.bfloat16"))
 
 
 def with_device(rule: Rule, context: Context) -> Iterator[Finding]:
@@ -111,22 +117,23 @@ def with_device(rule: Rule, context: Context) -> Iterator[Finding]:
             continue
         first = call.args[0] if call.args else next((k.value for k in call.keywords if k.arg == keyword), None)
         if first is not None and device_text(first) is None:
-            if isinstance(first, ast.Constant):
-                continue
-            if not NAMED.search(ast.unparse(first)):
-                yield context.leave(rule, call, "whether its first argument is a CUDA device is not seen here")
-                continue
-        source = context.source(call)
-        yield context.change(
-            rule,
-            call,
-            lambda s=source, n=new, k=keyword, p=bool(call.args): change_call(  # type: ignore[misc]
-                s,
-                n.replace("shim", context.shim, 1),
-                lambda old: [a for i, a in enumerate(old) if keyword_of(a) != k and not (p and i == 0)],
-            ),
-            doubt=found.doubt,
-        )
+            if not isinstance(first, ast.Constant):
+                yield context.leave(rule, call, "whether its device is CUDA is decided while the program runs")
+            continue
+        if len(call.args) + len(call.keywords) == (first is not None) and keyword == "device_type":
+            yield context.rewrite(rule, call, New(call, new), doubt=found.doubt)
+            continue
+        yield _without_device(rule, context, call, new, keyword, found.doubt)
+
+
+def _without_device(rule: Rule, context: Context, call: ast.Call, new: str, keyword: str, doubt: str) -> Finding:
+    source, positional = context.source(call), bool(call.args)
+
+    def arguments(old: list[cst.Arg]) -> list[cst.Arg]:
+        return [a for i, a in enumerate(old) if keyword_of(a) != keyword and not (positional and i == 0)]
+
+    function = new.replace("shim", context.shim, 1)
+    return context.change(rule, call, lambda: change_call(source, function, arguments), doubt=doubt)
 
 
 def _only_a_type(context: Context, node: ast.AST, parent: ast.AST) -> bool:

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from torchport.analysis.devices import NAMED, Groups, Key, Use, key_of
+from torchport.analysis.flows import same_values
 from torchport.analysis.names import chain, line_mark
 from torchport.analysis.uses import find_uses
 from torchport.model import Finding, Rule
@@ -33,6 +34,7 @@ UNPROVED = (
     "nothing in this file shows that {} is a device; if it is, write shim.device().type for the value and "
     "shim.accelerator_type() in tests"
 )
+COMPARED = "it is a constant that is compared by its name; compare with shim.accelerator_type()"
 HELD_BACK = "it carries one value with {}, which cannot be rewritten: {}"
 
 
@@ -40,14 +42,20 @@ def device_strings(rule: Rule, context: Context) -> Iterator[Finding]:
     """All device strings of the file, group by group."""
     uses = [use for use in find_uses(context.tree) if not _taken_elsewhere(context, use)]
     groups = Groups()
+    if uses:
+        for pair in same_values(context.tree):
+            groups.join(pair)
     for use in uses:
         groups.join(use.keys)
         if use.role == "key":
             _check_lookups(context, use, groups)
     sinks = {groups.find(key) for key in device_sinks(context)}
     members: dict[Key | int, list[Use]] = defaultdict(list)
+    compared = _compared_constants(context)
     for number, use in enumerate(uses):
         _check_test(context, use)
+        if use.role == "value" and not compared.isdisjoint(use.keys):
+            use.role, use.reason = "fixed", COMPARED
         members[groups.find(use.keys[0]) if use.keys else number].append(use)
     for name, group in members.items():
         proved = name in sinks or any(
@@ -76,6 +84,19 @@ def _check_test(context: Context, use: Use) -> None:
     """Tests that name one GPU cannot be said of another accelerator."""
     if use.role in TESTS and use.text.index is not None:
         use.role, use.reason = "fixed", NUMBERED
+
+
+def _compared_constants(context: Context) -> set[Key]:
+    """Names in capitals that stand in a comparison: a value would equal the CPU's where there is no accelerator."""
+    found: set[Key] = set()
+    for node in context.tree.every(ast.Compare):
+        for side in (node.left, *node.comparators):
+            name = (chain(side) or [""])[-1]
+            if name.isupper() and not any(isinstance(s, ast.Constant) for s in (node.left, *node.comparators)):
+                scope = context.tree.scopes.get(side) or context.tree.scope
+                if key := key_of(context.tree, side, scope):
+                    found.add(key)
+    return found
 
 
 def _check_lookups(context: Context, use: Use, groups: Groups) -> None:
@@ -123,11 +144,13 @@ def _group(rule: Rule, context: Context, group: list[Use], proved: bool) -> Iter
         elif use.role == "unknown":
             yield context.leave(rule, node, use.reason)
         elif not proved:
+            _keep_test(context, node)
             keys = " and ".join(sorted({repr(key[1]) for key in use.keys})) or "this text"
             yield context.leave(rule, node, use.reason or UNPROVED.format(keys))
         elif use is blocker or use.role == "fixed":
             yield context.leave(rule, node, use.reason)
         elif blocker is not None:
+            _keep_test(context, node)
             yield context.leave(
                 rule,
                 node,
@@ -137,6 +160,15 @@ def _group(rule: Rule, context: Context, group: list[Use], proved: bool) -> Iter
             yield context.rewrite(
                 rule, node, *_new(context, use), group=label, review="glance" if use.role in TESTS else None
             )
+
+
+def _keep_test(context: Context, node: ast.expr) -> None:
+    """A text that stays is chosen by the test that chose it before."""
+    parent = context.tree.parents[node]
+    if isinstance(parent, ast.IfExp):
+        for n in ast.walk(parent.test):
+            if isinstance(n, ast.Call) and is_available(context, n):
+                context.claimed.add(n.func)
 
 
 def _generator(use: Use) -> str:
@@ -192,7 +224,9 @@ def _choice(context: Context, node: ast.expr, devices: bool = False) -> ast.IfEx
     if node is not (parent.orelse if turned else parent.body) or not is_available(context, test):
         return None
     other = parent.body if turned else parent.orelse
-    if devices and isinstance(other, ast.Call) and context.named(other.func, "torch.device") and len(other.args) == 1:
+    if devices:
+        if not (isinstance(other, ast.Call) and context.named(other.func, "torch.device") and len(other.args) == 1):
+            return None
         other = other.args[0]
     if not isinstance(other, ast.Constant) or other.value != "cpu":
         return None
@@ -219,6 +253,16 @@ def _torch_argument(context: Context, use: Use) -> bool:
 
 def device_numbers(rule: Rule, context: Context) -> Iterator[Finding]:
     """``.to(0)``, ``device=torch.cuda.current_device()``: PyTorch reads a number as a CUDA device."""
+    for text in context.tree.fstrings:
+        parts = text.values
+        kind = parts[0].value if len(parts) == 3 and isinstance(parts[0], ast.FormattedValue) else None
+        colon = isinstance(parts[1], ast.Constant) and parts[1].value == ":" if kind is not None else False
+        if kind is None or not colon:
+            continue
+        parent = context.tree.parents[text]
+        asked = isinstance(parent, ast.Call) and context.named(parent.func, "torch.device", "torchport.shim.device")
+        if asked or NAMED.search(".".join(chain(kind))):
+            yield context.leave(rule, text, "it puts a number behind a device type; write shim.device(number) instead")
     for call in context.tree.calls:
         for node, ours in _device_arguments(context, call):
             doubt = "" if ours else "the function is not PyTorch's, and what it makes of a number is not seen here"
@@ -286,6 +330,10 @@ def is_cuda(rule: Rule, context: Context) -> Iterator[Finding]:
             yield context.leave(rule, node, KERNEL_REASON)
         elif isinstance(parent := context.tree.parents[node], ast.Call) and parent.func is node:
             yield context.leave(rule, node, "it is called, so it is not the attribute of a tensor")
+        elif isinstance(parent, ast.UnaryOp) and isinstance(parent.op, ast.Not):
+            text = f"{context.source(node.value)}.device.type != shim.accelerator_type()"
+            outer = context.tree.parents[parent]
+            yield context.rewrite(rule, node, New(parent, f"({text})" if _needs_brackets(outer, parent) else text))
         else:
             text = f"{context.source(node.value)}.device.type == shim.accelerator_type()"
             yield context.rewrite(rule, node, New(node, f"({text})" if _needs_brackets(parent, node) else text))

@@ -14,6 +14,7 @@ from torchport.rewrite.cst import change_call, keyword_of, with_value
 if TYPE_CHECKING:
     import libcst as cst
 
+UNSEEN = "whether it is a list or None is not seen here; write shim.device_ids(number)"
 DDP = "torch.nn.parallel.DistributedDataParallel"
 
 
@@ -34,9 +35,13 @@ def device_ids(rule: Rule, context: Context) -> Iterator[Finding]:
         if starred(call) and output is None and not isinstance(ids, ast.List):
             yield context.leave(rule, call, "device_ids may be given twice, here and by the star")
             continue
-        inner = (
-            ", ".join(context.source(e) for e in ids.elts) if isinstance(ids, ast.List) else f"*{context.source(ids)}"
-        )
+        if isinstance(ids, ast.IfExp) and output is None:
+            yield from _chosen(rule, context, ids)
+            continue
+        if not isinstance(ids, ast.List | ast.Call):
+            yield context.leave(rule, ids, UNSEEN)
+            continue
+        inner = ", ".join(map(context.source, ids.elts)) if isinstance(ids, ast.List) else f"*{context.source(ids)}"
         if output is not None and not (
             isinstance(ids, ast.List) and len(ids.elts) == 1 and ast.dump(ids.elts[0]) == ast.dump(output)
         ):
@@ -47,6 +52,19 @@ def device_ids(rule: Rule, context: Context) -> Iterator[Finding]:
             yield context.rewrite(rule, ids, New(ids, f"shim.device_ids({inner})"))
         else:
             yield context.change(rule, call, lambda c=call, i=inner: _without_output(context, c, i))  # type: ignore[misc]
+
+
+def _chosen(rule: Rule, context: Context, ids: ast.IfExp) -> Iterator[Finding]:
+    """``[rank] if distributed else None``: the branches that are lists."""
+    branches = [ids.body, ids.orelse]
+    if not all(isinstance(b, ast.List) or (isinstance(b, ast.Constant) and b.value is None) for b in branches):
+        if not any(_migrated(context, b) for b in branches):
+            yield context.leave(rule, ids, UNSEEN)
+        return
+    for branch in branches:
+        if isinstance(branch, ast.List):
+            inner = ", ".join(map(context.source, branch.elts))
+            yield context.rewrite(rule, branch, New(branch, f"shim.device_ids({inner})"))
 
 
 def _without_output(context: Context, call: ast.Call, inner: str) -> str:

@@ -13,6 +13,9 @@ WORKER = (
     "it runs in a worker process of the loader, which cannot open a TPU; hand on CPU tensors and move the batch in the "
     "training loop"
 )
+SCRIPTS = tuple(f"torch.jit.{n}" for n in ("script", "script_method", "script_if_tracing", "export", "interface"))
+PACKAGE = re.compile(r"CUDA\w*Provider|-gpu\b|cu1\d\d|[Tt]ensor[Rr][Tt]|nvidia")
+PACKAGE_REASON = "it chooses a package or a provider that exists for CUDA alone"
 KERNEL_REASON = "it guards a kernel that exists for CUDA alone: on a TPU the other branch has to run"
 
 
@@ -21,19 +24,79 @@ def is_available(context: Context, node: ast.expr) -> bool:
     return isinstance(node, ast.Call) and not node.args and not node.keywords and context.named(node.func, *AVAILABLE)
 
 
-def guards_kernel(context: Context, node: ast.expr) -> bool:
-    """Whether ``node`` is in the test of a branch that calls a function whose name says that it is a CUDA kernel."""
+def guards_kernel(context: Context, node: ast.AST) -> bool:
+    """Whether ``node`` decides on a call of a function whose name says that it is a CUDA kernel."""
+    return any(_kernel_call(context, n) for part in decided(context, node) for n in ast.walk(part))
+
+
+def decided(context: Context, node: ast.AST) -> list[ast.AST]:
+    """What runs only where the test that ``node`` is a part of is true of CUDA.
+
+    The body of an ``if``; for a negative test its ``else``, or what follows where its body leaves the block; what
+    follows an ``assert``.
+    """
+    child: ast.AST = node
+    negative = False
+    for parent in context.tree.ancestors(node):
+        if (isinstance(parent, ast.UnaryOp) and isinstance(parent.op, ast.Not)) or (
+            isinstance(parent, ast.Compare) and isinstance(parent.ops[0], ast.NotEq | ast.NotIn | ast.IsNot)
+        ):
+            negative = not negative
+        elif isinstance(parent, ast.IfExp):
+            return [parent.orelse if negative else parent.body] if child is parent.test else []
+        elif isinstance(parent, ast.If):
+            if child is not parent.test:
+                return []
+            if not negative:
+                return [*parent.body]
+            leaves = isinstance(parent.body[-1], ast.Return | ast.Raise | ast.Continue | ast.Break)
+            return [*parent.orelse, *(following(context, parent) if leaves else [])]
+        elif isinstance(parent, ast.Assert):
+            return following(context, parent) if child is parent.test else []
+        elif isinstance(parent, ast.stmt):
+            return []
+        child = parent
+    return []
+
+
+def following(context: Context, statement: ast.stmt) -> list[ast.AST]:
+    """The statements after ``statement`` in its block."""
+    parent = context.tree.parents[statement]
+    for name in ("body", "orelse", "finalbody"):
+        block = getattr(parent, name, None)
+        if isinstance(block, list) and statement in block:
+            return block[block.index(statement) + 1 :]
+    return []
+
+
+def chooses_cuda(context: Context, node: ast.AST) -> str:
+    """Why a test stays that chooses a package or a provider which exists for CUDA alone."""
     child: ast.AST = node
     for parent in context.tree.ancestors(node):
-        if isinstance(parent, ast.If | ast.IfExp):
-            if child is not parent.test:
-                return False
-            body = parent.body if isinstance(parent.body, list) else [parent.body]
-            return any(_kernel_call(context, n) for statement in body for n in ast.walk(statement))
+        if isinstance(parent, ast.IfExp) and child is parent.test:
+            texts = [n.value for n in ast.walk(parent) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
+            return PACKAGE_REASON if any(PACKAGE.search(text) for text in texts) else ""
         if isinstance(parent, ast.stmt):
-            return False
+            return ""
         child = parent
-    return False
+    return ""
+
+
+def scripted(context: Context) -> list[ast.AST]:
+    """Functions and classes that TorchScript compiles, which cannot call the shim."""
+    found: list[ast.AST] = []
+    for node in [*context.tree.definitions, *context.tree.classes]:
+        if any(context.named(d, *SCRIPTS) for d in node.decorator_list) or (
+            isinstance(node, ast.ClassDef) and any(context.named(b, "torch.jit.ScriptModule") for b in node.bases)
+        ):
+            found.append(node)
+    names = set()
+    for call in context.calls("torch.jit.script"):
+        for argument in call.args:
+            inner = argument.func if isinstance(argument, ast.Call) else argument
+            if isinstance(inner, ast.Name):
+                names.add(inner.id)
+    return found + [n for n in [*context.tree.definitions, *context.tree.classes] if n.name in names]
 
 
 def worker_reason(context: Context, node: ast.AST) -> str:

@@ -26,11 +26,10 @@ def step_boundary(rule: Rule, context: Context) -> Iterator[Finding]:
         elif isinstance(step.loop, ast.For):
             iterable = step.loop.iter
             source = context.source(iterable)
-            text = (
-                f"shim.steps(({source}))"
-                if isinstance(iterable, ast.Tuple) and not source.startswith("(")
-                else f"shim.steps({source})"
+            bare = isinstance(iterable, ast.Tuple) and (
+                not source.startswith("(") or context.text.span(iterable.elts[0])[0] == context.text.span(iterable)[0]
             )
+            text = f"shim.steps(({source}))" if bare else f"shim.steps({source})"
             yield context.rewrite(rule, iterable, New(iterable, text))
         else:
             yield _while(rule, context, step.loop)

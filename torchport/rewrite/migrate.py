@@ -14,7 +14,9 @@ from torchport.model import Edit, Finding, Problem, Rule, Target
 from torchport.rewrite import advice, amp, devices, distributed, loading, loops, moves, reports
 from torchport.rewrite.checks import fault, parse
 from torchport.rewrite.context import Context, Transformer, shorten
-from torchport.rewrite.imports import shim_imports, shim_name, unused_imports
+from torchport.rewrite.hold import hold_back
+from torchport.rewrite.imports import unused_imports
+from torchport.rewrite.placement import shim_imports, shim_name
 from torchport.rewrite.rename import Index, build_index, rename_imports, rename_uses
 from torchport.rewrite.text import Origin, Text, overlap, splice
 
@@ -45,6 +47,7 @@ TRANSFORMERS: dict[str, Transformer] = {
     "cuda-in-text": reports.cuda_in_text,
     "other-backend": reports.other_backend,
     "generator": reports.generator,
+    "environment": reports.environment,
     "library-import": reports.library_import,
     "memory-text": reports.memory_text,
     "narrow-sum": advice.narrow_sum,
@@ -105,7 +108,7 @@ def _migrate(source: Source, rules: tuple[Rule, ...], target: Target, unsafe: bo
     read_only = STUB if source.path.endswith(".pyi") else ""
     for _ in range(PASSES):
         context = Context(tree, text, target, unsafe, shim_name(tree), project)
-        findings = list(_findings(rules, index, context))
+        findings = hold_back(list(_findings(rules, index, context)), rules, context)
         if not read_only and any(f.name == reports.OTHER_BACKEND for f in findings):
             read_only = OTHER
         if read_only:

@@ -10,6 +10,7 @@ from torchport.analysis.names import Qualified, canonical, line_mark
 from torchport.model import Finding, Rule
 from torchport.rewrite.context import Context, New
 from torchport.rewrite.cst import TooDeep, replace_name
+from torchport.rewrite.guards import chooses_cuda
 
 PATCHED = "the program puts its own function in this place on {}; decide which of the two is meant"
 ANNOTATION = "a type annotation: it is not run"
@@ -83,10 +84,13 @@ def _use(rule: Rule, new: str, node: ast.expr, site: ast.expr, found: Qualified,
         return context.leave(rule, node, ANNOTATION, effect="none")
     if not new:
         return context.leave(rule, node, found.doubt or rule.reason)
+    if reason := chooses_cuda(context, node):
+        return context.leave(rule, node, reason)
     if found.name in context.patched:
         return context.leave(rule, node, PATCHED.format(line_mark(context.patched[found.name])))
     try:
-        if new.startswith("(") and isinstance(context.tree.parents[site], ast.Call):
+        parent = context.tree.parents[site]
+        if new.startswith("(") and isinstance(parent, ast.Call) and site in parent.args:
             new = new[1:-1]
         text = replace_name(context.source(site), new)
     except TooDeep as error:

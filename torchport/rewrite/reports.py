@@ -11,6 +11,10 @@ from torchport.model import Finding, Rule
 from torchport.rewrite.context import Context, New
 from torchport.rewrite.imports import unresolved
 
+VARIABLE = re.compile(
+    r"CUDA_(VISIBLE_DEVICES|LAUNCH_BLOCKING|DEVICE_ORDER|HOME)|PYTORCH_CUDA_ALLOC_CONF|TORCH_CUDA_ARCH_LIST|NCCL_\w+"
+)
+
 SEARCHES = ("search", "match", "find", "startswith", "fullmatch")
 GUARDED = "its import is guarded: where the library is missing the program already does without"
 OTHER_BACKEND = "already-on-xla"
@@ -106,6 +110,23 @@ def other_backend(rule: Rule, context: Context) -> Iterator[Finding]:
         names = [a.name for a in node.names] if isinstance(node, ast.Import) else [node.module or ""]
         if any(name.partition(".")[0] in ("torch_xla", "torch_tpu") for name in names):
             yield context.leave(rule, node, rule.reason, effect="none")
+
+
+def environment(rule: Rule, context: Context) -> Iterator[Finding]:
+    """Environment variables of CUDA and NCCL: which devices a program sees is a decision, the others are notes."""
+    for node in context.tree.strings:
+        if (
+            isinstance(node, ast.Constant)
+            and VARIABLE.fullmatch(str(node.value))
+            and not _is_documentation(context, node)
+        ):
+            yield context.leave(
+                rule, node, rule.reason, effect=None if node.value == "CUDA_VISIBLE_DEVICES" else "none"
+            )
+
+
+def _is_documentation(context: Context, node: ast.AST) -> bool:
+    return isinstance(context.tree.parents[node], ast.Expr)
 
 
 def library_import(rule: Rule, context: Context) -> Iterator[Finding]:

@@ -46,6 +46,11 @@ class Text:
         end = self.starts[line] if line < len(self.starts) else len(self.bytes)
         return self.bytes[self.starts[line - 1] : end]
 
+    def line_end(self, offset: int) -> int:
+        """The end of the line of ``offset``, before its line break."""
+        line = self.line(offset)
+        return self.starts[line - 1] + len(self.line_text(line).rstrip(b"\r\n"))
+
     def newline(self, line: int) -> str:
         """How ``line`` ends; the last line, where it does not, as the one before it."""
         text = self.line_text(line)

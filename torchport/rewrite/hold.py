@@ -1,0 +1,67 @@
+"""Findings that look right alone and are wrong together: tests that guard code which stays, TorchScript."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from torchport.analysis.names import line_mark
+from torchport.model import Finding, Rule
+from torchport.rewrite.context import Context
+from torchport.rewrite.guards import decided, scripted
+
+SCRIPTED = "TorchScript compiles this code and cannot call the shim; move the decision out of it"
+GUARD = "it decides on code that only CUDA runs and that stays, on {}; the two move together"
+
+
+def hold_back(findings: list[Finding], rules: tuple[Rule, ...], context: Context) -> list[Finding]:
+    """The findings, with those that must not be applied left for a person."""
+    reasons = dict(_in_scripted_code(findings, context))
+    reasons.update(_guards(findings, {rule.code for rule in rules if rule.cuda_only}, context))
+    return [replace(f, edits=(), reason=reasons[f], shim=False) if f in reasons else f for f in findings]
+
+
+def _in_scripted_code(findings: Iterable[Finding], context: Context) -> Iterator[tuple[Finding, str]]:
+    spans = [context.text.span(node) for node in scripted(context) if isinstance(node, ast.stmt)]
+    for finding in findings:
+        if finding.edits and any(start <= finding.start < end for start, end in spans):
+            yield finding, SCRIPTED
+
+
+def _guards(findings: list[Finding], codes: set[str], context: Context) -> Iterator[tuple[Finding, str]]:
+    """Tests, and the flags that they read, whose branch holds a call that raises on a TPU."""
+    staying = [f for f in findings if f.code in codes and f.reason and f.effect != "none"]
+    if not staying:
+        return
+    branches: list[ast.If | ast.IfExp] = [*context.tree.every(ast.If), *context.tree.every(ast.IfExp)]
+    for node in branches:
+        parts = [n for n in decided(context, _leaf(node.test)) if isinstance(n, ast.expr | ast.stmt)]
+        spans = [context.text.span(part) for part in parts]
+        held = next((f for f in staying if any(a <= f.start < b for a, b in spans)), None)
+        if held is None:
+            continue
+        reason = GUARD.format(line_mark(context.text.line(held.start)))
+        tests = [context.text.span(test) for test in [node.test, *_flags(context, node)]]
+        for finding in findings:
+            if finding.edits and any(a <= finding.start < b for a, b in tests):
+                yield finding, reason
+
+
+def _leaf(test: ast.expr) -> ast.expr:
+    """A node inside a test from which its sign can be seen on the way out."""
+    if isinstance(test, ast.UnaryOp):
+        return test.operand
+    return test.left if isinstance(test, ast.Compare) else test
+
+
+def _flags(context: Context, node: ast.If | ast.IfExp) -> Iterator[ast.expr]:
+    """What is assigned to the variables and attributes that the test reads."""
+    read = {ast.unparse(n) for n in ast.walk(node.test) if isinstance(n, ast.Name | ast.Attribute)}
+    function = context.tree.function(node)
+    for assign in context.tree.every(ast.Assign):
+        for target in assign.targets:
+            if ast.unparse(target) in read and (
+                isinstance(target, ast.Attribute) or context.tree.function(assign) in (function, None)
+            ):
+                yield assign.value
