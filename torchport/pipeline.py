@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from torchport.analysis.project import Collector, ProjectFacts
 from torchport.catalog.prefilter import Prefilter
 from torchport.model import FileResult, Finding, Problem, Rule, Target
 from torchport.project import git
@@ -16,15 +17,13 @@ from torchport.project.source import UTF16_BOMS, decode, encode, is_generated, r
 from torchport.report.run import Mode, Run
 
 if TYPE_CHECKING:
-    from torchport.analysis.project import ProjectFacts
     from torchport.pool import Failure, StartMethod
+    from torchport.rewrite import Migrator
 
 TIME_LIMIT = 60.0
 """Seconds for one file."""
 FILES_PER_JOB = 10
 """Starting a process for fewer matching files than this takes longer than it saves."""
-
-_OWN_METHOD = b"def cuda"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,19 +61,17 @@ Progress = Callable[[int], AbstractContextManager[Callable[[], None]]]
 class Migration:
     """The work of one process: picklable, so that it can be sent to a worker once."""
 
-    def __init__(self, rules: tuple[Rule, ...], target: Target, unsafe: bool, project: ProjectFacts) -> None:
-        self.rules, self.target, self.unsafe, self.project = rules, target, unsafe, project
+    def __init__(self, migrator: Migrator) -> None:
+        self.migrator = migrator
 
     def __call__(self, task: Task) -> FileResult:
         """Migrate one file in memory."""
-        from torchport.rewrite import migrate_source
-
         result = FileResult(task.file.path)
         source = decode(task.file.path, task.data)
         if isinstance(source, Problem):
             result.problems.append(source)
             return result
-        outcome = migrate_source(source, self.rules, self.target, unsafe=self.unsafe, project=self.project)
+        outcome = self.migrator(source)
         result.applied, result.left, result.problems = outcome.applied, outcome.left, outcome.problems
         if outcome.text is not None and outcome.text != source.text:
             try:
@@ -95,18 +92,17 @@ def migrate(
 ) -> Run:
     """Migrate the files under ``paths``; with mode ``write`` the files themselves, otherwise only in the result."""
 
-    def work_for(blobs: Sequence[bytes]) -> Work:
-        import torchport.rewrite  # noqa: F401 - once here, not once in every forked worker
-        from torchport.analysis.project import project_facts
+    def work_for(facts: ProjectFacts) -> Work:
+        from torchport.rewrite import Migrator
 
-        return Migration(rules, options.target, options.unsafe, project_facts(blobs))
+        return Migration(Migrator(rules, options.target, unsafe=options.unsafe, project=facts))
 
     return run(paths, work_for, Prefilter(rules), options, progress=progress)
 
 
 def run(
     paths: Sequence[str],
-    work_for: Callable[[Sequence[bytes]], Work],
+    work_for: Callable[[ProjectFacts], Work],
     trigger: Trigger,
     options: Options,
     *,
@@ -115,34 +111,32 @@ def run(
 ) -> Run:
     """The walk around any work: which files it gets, in which processes, and what becomes of its results.
 
-    ``work_for`` is given the bytes of every file that may define a ``cuda`` method, whether it matched or not;
-    it is not called where no file matched.
+    ``work_for`` is given what all files say together, matching or not; it is not called where no file matched.
     """
     result = Run(options.mode, options.target)
     selection = find_files(paths, options.exclude)
     result.files += selection.refused
     result.notes += selection.notes
-    tasks, blobs = _tasks(selection.files, trigger, result)
+    tasks, facts = _tasks(selection.files, trigger, result)
     if tasks:
-        result.files += _in_processes(work_for(blobs), tasks, options, progress, method)
+        result.files += _in_processes(work_for(facts), tasks, options, progress, method)
     result.files.sort(key=lambda file: file.path.split("/"))
     if options.mode == "write":
         _write(result, paths, allow_dirty=options.allow_dirty)
     return result
 
 
-def _tasks(files: Sequence[FoundFile], trigger: Trigger, result: Run) -> tuple[list[Task], list[bytes]]:
+def _tasks(files: Sequence[FoundFile], trigger: Trigger, result: Run) -> tuple[list[Task], ProjectFacts]:
     """Read every file; keep those with a trigger word, and note what cannot be read."""
     tasks: list[Task] = []
-    blobs: list[bytes] = []
+    project = Collector()
     for file in files:
         result.examined += 1
         data = read_bytes(file.path)
         if isinstance(data, Problem):
             result.files.append(FileResult(file.path, problems=[data]))
             continue
-        if _OWN_METHOD in data:
-            blobs.append(data)
+        project.add(data)
         if not (trigger.search(data) or data.startswith(UTF16_BOMS)):
             continue
         elif file.kind == "notebook":
@@ -152,7 +146,7 @@ def _tasks(files: Sequence[FoundFile], trigger: Trigger, result: Run) -> tuple[l
             result.notes.append(f"{file.path}: is marked as generated: not rewritten; change what generates it")
         else:
             tasks.append(Task(file, data))
-    return tasks, blobs
+    return tasks, project.facts()
 
 
 def _in_processes(

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from real_command import Torchport
 
-from torchport.analysis.project import ProjectFacts
 from torchport.catalog import load_rules
 from torchport.catalog.prefilter import Prefilter
 from torchport.pipeline import Migration, Options, run
+from torchport.rewrite import Migrator
 
 GOOD = "import torch\n\nx = torch.ones(2).cuda()\n"
 DONE = "import torch\nfrom torchport import shim\n\nx = torch.ones(2).to(shim.device())\n"
@@ -172,9 +172,9 @@ def test_spawned_processes_do_the_same_as_forked_ones(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     rules = load_rules()
-    work = Migration(rules, "portable", False, ProjectFacts())
+    work = Migration(Migrator(rules, "portable"))
     spawned, forked = (
-        run(["."], lambda blobs: work, Prefilter(rules), Options(mode="check"), method=method)
+        run(["."], lambda facts: work, Prefilter(rules), Options(mode="check"), method=method)
         for method in ("spawn", "fork")
     )
     assert [file.after for file in spawned.files] == [DONE.encode()]

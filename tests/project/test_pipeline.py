@@ -14,6 +14,7 @@ import pytest
 from trees import Git
 
 from torchport import pipeline
+from torchport.analysis.project import ProjectFacts
 from torchport.model import FileResult, Finding, Problem
 from torchport.pipeline import Options, Task
 from torchport.report.run import Run
@@ -47,7 +48,7 @@ def work(task: Task) -> FileResult:
 
 def run(*paths: str, **options: object) -> Run:
     chosen = Options(**{"allow_dirty": True} | options)  # type: ignore[arg-type]
-    return pipeline.run(paths or ["."], lambda blobs: work, PATTERN, chosen, method="fork")
+    return pipeline.run(paths or ["."], lambda facts: work, PATTERN, chosen, method="fork")
 
 
 def make(root: Path, **files: str) -> None:
@@ -182,16 +183,17 @@ def test_utf_16_is_not_passed_over_in_silence(tmp_path: Path) -> None:
 
 
 def test_every_definition_of_a_cuda_method_is_handed_on(tmp_path: Path) -> None:
-    make(tmp_path, a="def cuda\n", b="cuda\n", c="class A:\n    def cuda(self): ...\n")
-    seen: list[bytes] = []
+    own = "class {}:\n    def cuda(self): ...\n"
+    make(tmp_path, a=own.format("B"), b="cuda\n", c=own.format("A"))
+    seen: list[ProjectFacts] = []
     pipeline.run(
         ["."],
-        lambda blobs: seen.extend(blobs) or work,
+        lambda facts: seen.append(facts) or work,
         PATTERN,
         Options(mode="check"),
         method="fork",  # type: ignore[func-returns-value]
     )
-    assert seen == [b"def cuda\n", b"class A:\n    def cuda(self): ...\n"]
+    assert [sorted(facts.own_cuda) for facts in seen] == [["A", "B"]]
 
 
 def test_uncommitted_changes_stop_a_rewrite(tmp_path: Path, git: Git) -> None:

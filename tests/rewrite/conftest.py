@@ -9,7 +9,7 @@ import pytest
 from torchport.catalog import load_rules
 from torchport.model import Rule
 from torchport.project.source import Source
-from torchport.rewrite import Outcome, migrate_source
+from torchport.rewrite import Migrator, Outcome
 
 
 @pytest.fixture(scope="session")
@@ -20,6 +20,7 @@ def rules() -> tuple[Rule, ...]:
 @pytest.fixture
 def migrate(rules: tuple[Rule, ...]) -> Callable[..., Outcome]:
     def run(text: str, path: str = "example.py", **options: object) -> Outcome:
-        return migrate_source(Source(path, text, "utf-8", False), rules, "portable", **options)  # type: ignore[arg-type]
+        migrator = Migrator(rules, "portable", **options)  # type: ignore[arg-type]
+        return migrator(Source(path, text, "utf-8", False))
 
     return run

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from torchport.analysis.project import Collector
 from torchport.model import Edit
 from torchport.rewrite import Outcome, migrate
 from torchport.rewrite.text import Origin, Text, minimal, overlap, splice
@@ -28,8 +29,7 @@ def test_nothing_to_do(text: str, migrate: Callable[..., Outcome]) -> None:
 
 def test_calls_inside_calls_are_all_rewritten(migrate: Callable[..., Outcome]) -> None:
     text = (
-        "import torch\n"
-        'y = f(g(torch.ones(1).cuda()).cuda(torch.device("cuda:1")), torch.cuda.device_count()).cuda()\n'
+        'import torch\ny = f(g(torch.ones(1).cuda()).cuda(torch.device("cuda:1")), torch.cuda.device_count()).cuda()\n'
     )
     assert migrate(text).text == (
         "import torch\nfrom torchport import shim\n"
@@ -102,9 +102,9 @@ def test_checks_see_lost_comments() -> None:
 
 
 def test_own_cuda_classes_of_other_files_hold_back(migrate: Callable[..., Outcome]) -> None:
-    from torchport.analysis.project import project_facts
-
-    facts = project_facts([b"class Bag:\n    def cuda(self):\n        return self\n"])
+    collector = Collector()
+    collector.add(b"class Bag:\n    def cuda(self):\n        return self\n")
+    facts = collector.facts()
     text = "from bags import Bag\n\ndef f(items):\n    return Bag(items).cuda()\n"
     outcome = migrate(text, project=facts)
     assert outcome.text is None

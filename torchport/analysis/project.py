@@ -3,31 +3,47 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 OWN_CUDA = re.compile(rb"^class[ \t]+(\w+)[^\n]*:(?:(?!^class[ \t])[\s\S])*?^[ \t]+def[ \t]+cuda[ \t]*\(", re.MULTILINE)
-OWN_TO = re.compile(rb"^[ \t]+def[ \t]+to[ \t]*\(", re.MULTILINE)
+OWN_MOVE = re.compile(rb"^[ \t]+def[ \t]+(to|_apply)[ \t]*\(", re.MULTILINE)
+MODULE = re.compile(rb"[\w.]*")
 
 
 @dataclass(frozen=True, slots=True)
 class ProjectFacts:
-    """Classes of the project that have a ``cuda`` method and no ``to`` method beside it."""
+    """Classes with a ``cuda`` method and no ``to`` beside it, and the last names of the modules that files import."""
 
     own_cuda: frozenset[str] = frozenset()
+    imported: frozenset[str] = frozenset()
 
 
-def project_facts(blobs: Iterable[bytes]) -> ProjectFacts:
-    """Facts of all files of a run, given their bytes."""
-    found: set[str] = set()
-    for blob in blobs:
-        if b"def cuda" not in blob:
-            continue
-        for match in OWN_CUDA.finditer(blob):
-            line_end = blob.find(b"\n", match.start())
-            header = blob[match.start() : line_end]
-            following = blob.find(b"\nclass ", match.start() + 1)
-            body = blob[match.start() : following if following != -1 else len(blob)]
-            if not OWN_TO.search(body) and b"Module" not in header:
-                found.add(match[1].decode(errors="replace"))
-    return ProjectFacts(frozenset(found))
+class Collector:
+    """Gathers the facts of a project from the bytes of its files, one after the other."""
+
+    def __init__(self) -> None:
+        self._own_cuda: set[str] = set()
+        self._imported: set[str] = set()
+
+    def add(self, blob: bytes) -> None:
+        """Take one file into account."""
+        for word in (b"from ", b"import "):
+            for piece in blob.split(word)[1:]:
+                if match := MODULE.match(piece):
+                    self._imported.add(match[0].rpartition(b".")[2].decode(errors="replace"))
+        if b"def cuda" in blob:
+            self._own_cuda |= set(_own_cuda(blob))
+
+    def facts(self) -> ProjectFacts:
+        """What was gathered."""
+        return ProjectFacts(frozenset(self._own_cuda), frozenset(self._imported))
+
+
+def _own_cuda(blob: bytes) -> list[str]:
+    found = []
+    for match in OWN_CUDA.finditer(blob):
+        following = blob.find(b"\nclass ", match.start() + 1)
+        body = blob[match.start() : following if following != -1 else len(blob)]
+        if not OWN_MOVE.search(body):
+            found.append(match[1].decode(errors="replace"))
+    return found

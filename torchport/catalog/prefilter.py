@@ -20,8 +20,3 @@ class Prefilter:
     def search(self, blob: bytes) -> bool:
         """Whether a trigger of any rule is in ``blob``: plain bytes, found much faster than regular expressions."""
         return any(word in blob for word in self.shortest)
-
-    def concerned(self, blob: bytes) -> tuple[Rule, ...]:
-        """The rules that may find something in ``blob``."""
-        found = {word for word, encoded in zip(self.words, self.encoded, strict=True) if encoded in blob}
-        return tuple(rule for rule in self.rules if not found.isdisjoint(rule.triggers))

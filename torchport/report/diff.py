@@ -86,7 +86,7 @@ def _groups(old: list[bytes], new: list[bytes]) -> Iterator[list[Opcode]]:
     while end < shortest - start and old[-1 - end] == new[-1 - end]:
         end += 1
     start, end = max(start - CONTEXT, 0), max(end - CONTEXT, 0)
-    matcher = difflib.SequenceMatcher(None, old[start : len(old) - end], new[start : len(new) - end])
+    matcher = difflib.SequenceMatcher(None, old[start : len(old) - end], new[start : len(new) - end], autojunk=False)
     for group in matcher.get_grouped_opcodes(CONTEXT):
         yield [(tag, a + start, b + start, c + start, d + start) for tag, a, b, c, d in group]
 

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from torchport.rewrite.migrate import Outcome, migrate_source
+from torchport.rewrite.migrate import Migrator, Outcome
 
-__all__ = ["Outcome", "migrate_source"]
+__all__ = ["Migrator", "Outcome"]

@@ -123,7 +123,10 @@ class Context:
                     node,
                     "a comment stands inside it, at a place that would go; move the comment or rewrite by hand",
                 )
-            edits.append(minimal(self.text, *self.text.span(new.node), text))
+            start, end = self.text.span(new.node)
+            if text[0].isidentifier() and self.text.bytes[max(start - 1, 0) : start].isalnum():
+                text = f" {text}"  # `return"cuda"` needs no blank before its text, a name does
+            edits.append(minimal(self.text, start, end, text))
             texts.append(text)
         return self._finding(
             rule,

@@ -11,9 +11,12 @@ from torchport.model import Edit
 from torchport.rewrite.text import Text
 
 
-def unused_imports(before: Tree, after: Tree, text: Text, is_package: bool) -> list[Edit]:
-    """Removes names under torch that were used before and are not any more; ``import torch`` itself stays."""
-    if is_package:
+def unused_imports(before: Tree, after: Tree, text: Text, handed_on: bool) -> list[Edit]:
+    """Removes names under torch that were used before and are not any more; ``import torch`` itself stays.
+
+    A module that other files import may hand its own imports on, so there they stay.
+    """
+    if handed_on:
         return []
     exported = _exported(after)
     edits = []

@@ -29,6 +29,7 @@ def step_boundary(rule: Rule, context: Context) -> Iterator[Finding]:
             bare = isinstance(iterable, ast.Tuple) and (
                 not source.startswith("(") or context.text.span(iterable.elts[0])[0] == context.text.span(iterable)[0]
             )
+            bare = bare or (isinstance(iterable, ast.Yield | ast.YieldFrom) and not source.startswith("("))
             text = f"shim.steps(({source}))" if bare else f"shim.steps({source})"
             yield context.rewrite(rule, iterable, New(iterable, text))
         else:
@@ -53,7 +54,7 @@ def _while(rule: Rule, context: Context, loop: ast.While) -> Finding:
     """At the end of the body; at its start where a ``continue`` would jump over the end."""
     text = context.text
     first, last = loop.body[0], loop.body[-1]
-    if text.line(text.span(first)[0]) == loop.lineno:
+    if text.line(text.span(first)[0]) == text.line(text.span(loop.test)[1]):
         return context.leave(
             rule,
             loop.test,
@@ -67,7 +68,8 @@ def _while(rule: Rule, context: Context, loop: ast.While) -> Finding:
         edit = Edit(place, place, f"{indent}{call}{text.newline(first.lineno)}")
     elif isinstance(last, ast.If) and not last.orelse and _only_leaves(last):
         number = last.lineno
-        while text.line_text(number - 1).lstrip().startswith(b"#"):
+        before = loop.body[-2].end_lineno or number if len(loop.body) > 1 else loop.lineno
+        while number - 1 > before and text.line_text(number - 1).lstrip().startswith(b"#"):
             number -= 1
         place = text.starts[number - 1]
         edit = Edit(place, place, f"{text.indent(last.lineno)}{call}{text.newline(last.lineno)}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from torchport.analysis.project import ProjectFacts
@@ -68,23 +69,29 @@ class Outcome:
     problems: list[Problem] = field(default_factory=list)
 
 
-def migrate_source(
-    source: Source,
-    rules: tuple[Rule, ...],
-    target: Target,
-    *,
-    unsafe: bool = False,
-    project: ProjectFacts | None = None,
-) -> Outcome:
-    """Rewrite what can be proved, report the rest. A text that fails a check is not given back; nothing is written."""
-    try:
-        return _migrate(source, rules, target, unsafe, project or ProjectFacts())
-    except SyntaxError as error:
-        return Outcome(problems=[Problem(_syntax(error), error.lineno or 0)])
-    except (RecursionError, MemoryError, ValueError) as error:
-        return Outcome(
-            problems=[Problem(f"too deeply nested or not Python, left alone ({type(error).__name__}: {error})")]
-        )
+class Migrator:
+    """Rewrites what can be proved and reports the rest, one source after the other. Nothing is written here."""
+
+    def __init__(
+        self, rules: tuple[Rule, ...], target: Target, *, unsafe: bool = False, project: ProjectFacts | None = None
+    ) -> None:
+        self.prefilter = Prefilter(rules)
+        self.index = build_index(rules, target)
+        self.target, self.unsafe, self.project = target, unsafe, project or ProjectFacts()
+
+    def __call__(self, source: Source) -> Outcome:
+        """What becomes of ``source``; a text that fails a check is not given back."""
+        try:
+            return _migrate(source, self)
+        except SyntaxError as error:
+            return Outcome(problems=[Problem(_syntax(error), error.lineno or 0)])
+        except (RecursionError, MemoryError, ValueError) as error:
+            what = f"too deeply nested or not Python, left alone ({type(error).__name__}: {error})"
+            return Outcome(problems=[Problem(what)])
+
+    def context(self, tree: Tree, text: Text) -> Context:
+        """What transformers are given for one pass."""
+        return Context(tree, text, self.target, self.unsafe, shim_name(tree), self.project)
 
 
 def _syntax(error: SyntaxError) -> str:
@@ -96,19 +103,19 @@ def _syntax(error: SyntaxError) -> str:
     )
 
 
-def _migrate(source: Source, rules: tuple[Rule, ...], target: Target, unsafe: bool, project: ProjectFacts) -> Outcome:
+def _migrate(source: Source, migrator: Migrator) -> Outcome:
     original, origin = Text(source.text), Origin()
-    rules = Prefilter(rules).concerned(original.bytes)
-    if not rules:
+    if not migrator.prefilter.search(original.bytes):
         return Outcome()
+    rules = migrator.prefilter.rules
     first = parse(source.text, source.path)
-    index = build_index(rules, target)
+    index = migrator.index
     applied: list[Finding] = []
     tree, text = first, original
     read_only = STUB if source.path.endswith(".pyi") else ""
     for _ in range(PASSES):
-        context = Context(tree, text, target, unsafe, shim_name(tree), project)
-        findings = hold_back(list(_findings(rules, index, context)), rules, context)
+        context = migrator.context(tree, text)
+        findings = _findings(rules, index, context)
         if not read_only and any(f.name == reports.OTHER_BACKEND for f in findings):
             read_only = OTHER
         if read_only:
@@ -118,22 +125,23 @@ def _migrate(source: Source, rules: tuple[Rule, ...], target: Target, unsafe: bo
             break
         edits += shim_imports(tree, text, chosen, context.shim)
         applied += [_located(f, text, original, origin) for f in chosen]
-        tree, text = _spliced(source, text, edits, origin)
+        try:
+            tree, text = _spliced(source, text, edits, origin)
+        except SyntaxError as error:
+            return _refused(applied, f"the result would not compile ({error.msg})")
     else:
         return _refused(applied, "the edits did not come to an end; please report this file")
     left = [_located(f, text, original, origin) for f in findings if f.reason]
     if not applied:
         return Outcome(left=left)
-    dead = unused_imports(first, tree, text, source.path.endswith("__init__.py"))
+    stem = PurePath(source.path).stem
+    handed_on = stem == "__init__" or stem in migrator.project.imported
+    dead = unused_imports(first, tree, text, handed_on)
     if dead:
         tree, text = _spliced(source, text, dead, origin)
     after = text.bytes.decode()
     why = fault(source.text, first, after, tree, source.path, origin.touched_comment)
-    if (
-        not why
-        and dead
-        and _choose(list(_findings(rules, index, Context(tree, text, target, unsafe, shim_name(tree), project))))[0]
-    ):
+    if not why and dead and _choose(_findings(rules, index, migrator.context(tree, text)))[0]:
         why = "a second run would change it again"
     if why:
         return _refused(applied, why, left)
@@ -146,17 +154,16 @@ def _spliced(source: Source, text: Text, edits: list[Edit], origin: Origin) -> t
     return parse(new, source.path), Text(new)
 
 
-def _findings(rules: tuple[Rule, ...], index: Index, context: Context) -> Iterator[Finding]:
-    """Transformers first, since they claim names; each place is reported once by each rule."""
-    seen: set[tuple[str, int, int]] = set()
+def _findings(rules: tuple[Rule, ...], index: Index, context: Context) -> list[Finding]:
+    """What a pass finds, each place once for each rule."""
+    found: dict[tuple[str, int, int], Finding] = {}
     for finding in _all_findings(rules, index, context):
-        place = (finding.code, finding.start, finding.end)
-        if place not in seen:
-            seen.add(place)
-            yield finding
+        found.setdefault((finding.code, finding.start, finding.end), finding)
+    return hold_back(list(found.values()), rules, context)
 
 
 def _all_findings(rules: tuple[Rule, ...], index: Index, context: Context) -> Iterator[Finding]:
+    """Transformers first, since they claim names that are renamed otherwise."""
     for rule in rules:
         if rule.transformer:
             yield from TRANSFORMERS[rule.transformer](rule, context)
@@ -201,6 +208,9 @@ def _refused(applied: list[Finding], why: str, left: list[Finding] | None = None
     """A file that is left alone: every edit becomes a finding that is left for a person."""
     reason = f"not rewritten: {why}"
     return Outcome(
-        left=[*(replace(f, edits=(), reason=reason) for f in applied), *(left or [])],
+        left=[
+            *{(f.code, f.line, f.column): replace(f, edits=(), reason=reason) for f in applied}.values(),
+            *(left or []),
+        ],
         problems=[Problem(f"left alone: {why}")],
     )
