@@ -39,8 +39,8 @@ class Rule:
     example: dict[str, str] = field(default_factory=dict)
     since: str = ""
     references: tuple[str, ...] = ()
-    cuda_only: bool = False
-    """Its sites raise where there is no CUDA, so a test that guards one stays as long as the site does."""
+    cuda_only: Literal["", "branch", "choice"] = ""
+    """A test stays as long as a site of this rule does that it guards, in any branch or only in ``a if test else b``."""
     source: str = ""
     """Where the rule is written, ``devices.toml:12``."""
 

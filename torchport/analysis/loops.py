@@ -12,6 +12,7 @@ from torchport.analysis.scopes import FUNCTIONS, Tree
 OPTIMIZER = re.compile(r"optim|(^|_)opt[A-Z]?($|_|\d)|optimizer|scaler|(^|_)sgd|(^|_)adam", re.IGNORECASE)
 ONE = re.compile(r"(^|_)(opt|optim|optimizer)[A-Z]?\d?$", re.IGNORECASE)
 OPTIMIZERS = re.compile(r"optim\w*s$|(^|_)opts$", re.IGNORECASE)
+DRIVER = re.compile(r"accelerator|engine|fabric|manager", re.IGNORECASE)
 SCHEDULER = re.compile(r"sched|warmup|lr_", re.IGNORECASE)
 LOADER = re.compile(r"loader|(^|_)dl($|_)|batches", re.IGNORECASE)
 COLLECTS = frozenset(("append", "extend", "update", "add", "isinstance", "setattr", "print", "len"))
@@ -100,7 +101,7 @@ def _signs(tree: Tree) -> tuple[list[ast.Call], list[ast.Call]]:
             handed = " ".join(_last_name(a) for a in call.args)
             if not SCHEDULER.search(name) and (name in made or OPTIMIZER.search(name) or OPTIMIZER.search(handed)):
                 steps.append(call)
-        elif call.func.attr == "backward":
+        elif call.func.attr == "backward" and (not call.args or DRIVER.search(_last_name(call.func.value))):
             backward.append(call)
     return steps, backward
 
@@ -149,13 +150,35 @@ def _over_optimizers(loop: Loop) -> bool:
 
 
 def _calls_of(tree: Tree, function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.Call]:
-    """Calls in this file of a function, by its name, or as a method of ``self``; also a closure handed to ``step``."""
+    """Calls in this file of a function; of a method, on ``self`` or on what its class made; a closure handed on."""
+    owner = tree.parents[function]
+    own_class = owner if isinstance(owner, ast.ClassDef) else None
+    made = _made_of(tree, own_class) if own_class is not None else set()
     found = []
     for call in tree.calls:
         parts = chain(call.func)
-        handed = any(isinstance(a, ast.Name) and a.id == function.name for a in call.args)
-        if handed or (parts and parts[-1] == function.name and len(parts) <= 2):
+        if any(isinstance(a, ast.Name) and a.id == function.name for a in call.args):
             found.append(call)
+        elif not parts or parts[-1] != function.name:
+            continue
+        elif own_class is None:
+            if len(parts) == 1:
+                found.append(call)
+        elif parts[:-1] == ["self"]:
+            if own_class in tree.ancestors(call):
+                found.append(call)
+        elif len(parts) > 1 and parts[-2] in made:
+            found.append(call)
+    return found
+
+
+def _made_of(tree: Tree, owner: ast.ClassDef) -> set[str]:
+    """Names to which the file assigns an object of a class of its own."""
+    found = set()
+    for assign in tree.every(ast.Assign):
+        value = assign.value
+        if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == owner.name:
+            found |= {_last_name(target) for target in assign.targets}
     return found
 
 
@@ -184,7 +207,7 @@ def _batch_loops(tree: Tree) -> set[ast.AST]:
             or not isinstance(func.value, ast.Name)
         ):
             continue
-        if func.attr == "to" and (not call.args or "dtype" in ast.unparse(call.args[0])):
+        if func.attr == "to" and (not call.args or isinstance(call.args[0], ast.Constant) or _is_dtype(call.args[0])):
             continue
         if not _is_used(tree, call, func.value.id):
             continue
@@ -197,6 +220,11 @@ def _batch_loops(tree: Tree) -> set[ast.AST]:
                     found.add(parent)
                 break
     return found
+
+
+def _is_dtype(node: ast.expr) -> bool:
+    """Whether a name says dtype rather than device."""
+    return "dtype" in _last_name(node) or bool(chain(node)[:1] == ["torch"])
 
 
 def _is_used(tree: Tree, call: ast.Call, name: str) -> bool:

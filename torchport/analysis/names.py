@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
-from torchport.analysis.scopes import Scope, Tree
+from torchport.analysis.scopes import Binding, Scope, Tree
 
 SAME_MODULE = (
     ("torch.cuda.memory.", "torch.cuda."),
@@ -79,7 +79,7 @@ def qualify(tree: Tree, node: ast.expr, scope: Scope | None = None) -> Qualified
         return _from_star(tree, chain(node)) if base.id == "torch" else None
     bindings = home.names[base.id]
     if len(bindings) == 1 and bindings[0].kind != "import":
-        return None
+        return _loaded(tree, bindings[0], node) if base.id == "torch" else None
     parts = chain(node)
     if len(bindings) == 1:
         return Qualified(canonical(".".join([bindings[0].target, *parts[1:]])))
@@ -97,6 +97,17 @@ def qualify(tree: Tree, node: ast.expr, scope: Scope | None = None) -> Qualified
         line = getattr(others[0].node, "lineno", 0)
         doubt = f"{parts[0]!r} is also bound in another way, on {line_mark(line)}"
     return Qualified(canonical(".".join([origin, *parts[1:]])), doubt)
+
+
+def _loaded(tree: Tree, binding: Binding, node: ast.expr) -> Qualified | None:
+    """``torch = pytest.importorskip("torch")``: PyTorch all the same, most likely."""
+    parent = tree.parents.get(binding.node)
+    value = parent.value if isinstance(parent, ast.Assign) else None
+    names = [a.value for a in value.args if isinstance(a, ast.Constant)] if isinstance(value, ast.Call) else []
+    if value is None or "torch" not in names:
+        return None
+    doubt = f"'torch' is loaded in another way, on {line_mark(value.lineno)}"
+    return Qualified(canonical(".".join(chain(node))), doubt)
 
 
 def _from_star(tree: Tree, parts: list[str]) -> Qualified | None:

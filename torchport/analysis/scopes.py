@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeVar, cast
 
 Kind = Literal["module", "function", "class", "comprehension"]
 N = TypeVar("N", bound=ast.AST)
-SPOKEN = ("cuda", "CUDA_", "NCCL_", "out of memory")
+SPOKEN = ("cuda", "CUDA_", "NCCL_", "out of memory", "nvidia-smi")
 COLLECTED = (ast.Dict, ast.Assign, ast.AugAssign, ast.Compare, ast.If, ast.IfExp)
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 
 from torchport.analysis.devices import NAMED, SIBLINGS, Key, Role, Use, key_of, looked_up, stripped
 from torchport.analysis.literals import DeviceText, device_text
@@ -16,6 +17,23 @@ def _has_sibling(node: ast.expr) -> bool:
     if isinstance(node, ast.IfExp):
         return _has_sibling(node.body) or _has_sibling(node.orelse)
     return isinstance(node, ast.Constant) and node.value in SIBLINGS
+
+
+def _is_device(tree: Tree, call: ast.Call) -> bool:
+    found = qualify(tree, call.func) if isinstance(call.func, ast.Name | ast.Attribute) else None
+    return found is not None and found.name == "torch.device"
+
+
+def odd_texts(tree: Tree) -> Iterator[ast.Constant | ast.JoinedStr]:
+    """Texts that begin as a CUDA device does and go on in a way that is not understood."""
+    for node in tree.strings:
+        first = node.values[0] if isinstance(node, ast.JoinedStr) and node.values else node
+        value = first.value if isinstance(first, ast.Constant) else None
+        if not isinstance(value, str) or _widest(tree, node) is not None:
+            continue
+        odd = value in ("cuda", "cuda:") if isinstance(node, ast.JoinedStr) else bool(ODD.match(value))
+        if odd and not isinstance(tree.parents[node], ast.Expr | ast.JoinedStr | ast.FormattedValue):
+            yield node
 
 
 def _is_enum(node: ast.AST) -> bool:
@@ -60,6 +78,7 @@ def _widest(tree: Tree, node: ast.expr) -> DeviceText | None:
 
 
 HANDED = "it is handed to a function whose parameter is not seen here"
+ODD = re.compile(r"cuda(:[\w{,%]|\{)")
 HAND_ON = frozenset(("Option", "Argument", "Field", "field", "ib", "attrib", "DEFINE_string", "DEFINE_enum"))
 """Functions of typer, pydantic, dataclasses, attrs and absl that hand on a default as it is."""
 
@@ -92,6 +111,8 @@ class _Climb:
                 sibling = parent.orelse if node is parent.body else parent.body
                 if _has_sibling(sibling):
                     return self._through(parent, proof=True)
+            elif isinstance(parent, ast.BoolOp | ast.List | ast.Tuple) and self._chosen(parent, node):
+                return self._through(parent, proof=True)
             elif not (
                 isinstance(parent, ast.BoolOp)
                 or (isinstance(parent, ast.NamedExpr) and node is parent.value)
@@ -103,11 +124,19 @@ class _Climb:
                 return self._make("value", parent, key_of(self.tree, parent.target, self.scope))
             node = parent
 
+    def _chosen(self, parent: ast.BoolOp | ast.List | ast.Tuple, node: ast.AST) -> bool:
+        """``available and "cuda" or "cpu"`` and ``["cpu", "cuda"][available]`` choose between devices."""
+        if isinstance(parent, ast.BoolOp):
+            outer = self.tree.parents[parent]
+            values = [*parent.values, *(outer.values if isinstance(outer, ast.BoolOp) else [])]
+            return any(_has_sibling(value) for value in values if value is not node)
+        return isinstance(self.tree.parents[parent], ast.Subscript) and any(map(_has_sibling, parent.elts))
+
     def _through(self, node: ast.AST, proof: bool) -> Use:
         """A choice between device names is one of devices; go on to what uses it."""
         inner = node
-        while isinstance(parent := self.tree.parents[inner], ast.IfExp | ast.BoolOp) and inner is not getattr(
-            parent, "test", None
+        while isinstance(parent := self.tree.parents[inner], ast.IfExp | ast.BoolOp | ast.Subscript) and (
+            inner is not getattr(parent, "test", None) and inner is not getattr(parent, "slice", None)
         ):
             inner = parent
         use = self._consumed(self.tree.parents[inner], inner)
@@ -202,6 +231,8 @@ class _Climb:
     def _keyword(self, parent: ast.keyword) -> Use:
         call = self.tree.parents[parent]
         name = parent.arg or ""
+        if isinstance(call, ast.Call) and name == "type" and _is_device(self.tree, call):
+            return self._device_call(call)
         if isinstance(call, ast.Call) and name == "default" and isinstance(call.func, ast.Attribute | ast.Name):
             return self._make("value", call, *self._option(call), *self._holders(call))
         if (
@@ -361,6 +392,10 @@ class _Climb:
             and isinstance(call := self.tree.parents[holder], ast.Call)
         ):
             return self._make("member", call, *self._option(call), proof=siblings)
+        if isinstance(holder, ast.Call) and getattr(holder.func, "attr", getattr(holder.func, "id", "")) == "Choice":
+            option = self.tree.parents[self.tree.parents[holder]]
+            keys = self._option(option) if isinstance(option, ast.Call) else []
+            return self._make("member", holder, *keys, proof=siblings)
         if isinstance(holder, ast.Assign) and len(holder.targets) == 1:
             return self._make(
                 "fixed" if siblings else "unknown",

@@ -20,7 +20,7 @@ OPTIONAL = {
     "references": list,
     "match": list,
     "rename": dict,
-    "cuda_only": bool,
+    "cuda_only": str,
 }
 KNOWN = {*TEXT, *OPTIONAL, "support", "triggers", "example"}
 
@@ -86,6 +86,8 @@ def _rule(entry: dict[str, Any], where: str) -> Rule:
     for key, choices in CHOICES.items():
         if entry[key] not in choices:
             raise fail(f"{key} = {entry[key]!r} is not one of {', '.join(choices)}")
+    if entry.get("cuda_only", "") not in ("", "branch", "choice"):
+        raise fail("cuda_only must be 'branch' or 'choice'")
     if not CODE.fullmatch(entry["code"]):
         raise fail("code must be TP and three digits")
     if not NAME.fullmatch(entry["name"]):
@@ -117,7 +119,7 @@ def _rule(entry: dict[str, Any], where: str) -> Rule:
         reason=entry.get("reason", ""),
         since=entry.get("since", ""),
         references=tuple(entry.get("references", ())),
-        cuda_only=entry.get("cuda_only", False),
+        cuda_only=entry.get("cuda_only", ""),
         source=where,
     )
 

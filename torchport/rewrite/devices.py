@@ -9,13 +9,11 @@ from collections.abc import Iterator
 from torchport.analysis.devices import NAMED, Groups, Key, Use, key_of
 from torchport.analysis.flows import same_values
 from torchport.analysis.names import chain, line_mark
-from torchport.analysis.uses import find_uses
+from torchport.analysis.uses import find_uses, odd_texts
 from torchport.model import Finding, Rule
 from torchport.rewrite.context import Context, New
-from torchport.rewrite.guards import KERNEL_REASON, guards_kernel, is_available, worker_reason
+from torchport.rewrite.guards import KERNEL_REASON, guards_kernel, is_available
 
-CURRENT = ("torch.cuda.current_device", "torch.accelerator.current_device_index")
-NUMBERS = ("rank", "local_rank", "gpu", "gpu_id", "device_id", "local_gpu")
 ELSEWHERE = frozenset(
     (
         "torch.autocast",
@@ -34,6 +32,14 @@ UNPROVED = (
     "nothing in this file shows that {} is a device; if it is, write shim.device().type for the value and "
     "shim.accelerator_type() in tests"
 )
+CHOICES = (ast.IfExp, ast.BoolOp, ast.List, ast.Tuple, ast.Dict, ast.Subscript)
+TAKES_DEVICE = ("torch.set_default_device", "torch.load", "torch.jit.load")
+LIBRARY = "it registers a kernel for CUDA; register one for the other device, or a composite one"
+FORK = "fork_rng saves generators of CUDA; on PyTorch/XLA use shim.get_rng_state and shim.set_rng_state"
+NOT_TORCH = ("faster_whisper", "ctranslate2", "decord", "transformer_engine", "onnxruntime", "tensorrt", "cupy", "jax")
+NO_MODULE = "PyTorch/XLA has no device module; call what is needed of the shim"
+FOREIGN = "the library is not built on PyTorch's devices; look up what it calls a TPU"
+ODD_TEXT = "it begins as a CUDA device does, and how it goes on is not understood; write shim.device(number)"
 COMPARED = "it is a constant that is compared by its name; compare with shim.accelerator_type()"
 HELD_BACK = "it carries one value with {}, which cannot be rewritten: {}"
 
@@ -57,6 +63,8 @@ def device_strings(rule: Rule, context: Context) -> Iterator[Finding]:
         if use.role == "value" and not compared.isdisjoint(use.keys):
             use.role, use.reason = "fixed", COMPARED
         members[groups.find(use.keys[0]) if use.keys else number].append(use)
+    for node in odd_texts(context.tree):
+        yield context.leave(rule, node, ODD_TEXT)
     for name, group in members.items():
         proved = name in sinks or any(
             use.proof or use.text.index is not None or any(NAMED.search(key[1]) for key in use.keys) for use in group
@@ -139,7 +147,7 @@ def _group(rule: Rule, context: Context, group: list[Use], proved: bool) -> Iter
         node = use.text.node
         if use.role in TESTS and guards_kernel(context, node):
             yield context.leave(rule, node, KERNEL_REASON)
-        elif use.role in ("to", "argument") and (reason := worker_reason(context, node) or _generator(use)):
+        elif use.role in ("to", "argument") and (reason := _generator(use) or _other_function(context, use)):
             yield context.leave(rule, node, reason)
         elif use.role == "unknown":
             yield context.leave(rule, node, use.reason)
@@ -164,11 +172,12 @@ def _group(rule: Rule, context: Context, group: list[Use], proved: bool) -> Iter
 
 def _keep_test(context: Context, node: ast.expr) -> None:
     """A text that stays is chosen by the test that chose it before."""
-    parent = context.tree.parents[node]
-    if isinstance(parent, ast.IfExp):
-        for n in ast.walk(parent.test):
-            if isinstance(n, ast.Call) and is_available(context, n):
-                context.claimed.add(n.func)
+    whole: ast.AST = node
+    while isinstance(parent := context.tree.parents[whole], CHOICES):
+        whole = parent
+    for n in ast.walk(whole):
+        if isinstance(n, ast.Call) and is_available(context, n):
+            context.claimed.add(n.func)
 
 
 def _generator(use: Use) -> str:
@@ -179,6 +188,22 @@ def _generator(use: Use) -> str:
     ):
         return "it draws with a generator, which has to be on the same device; draw on the CPU, then move"
     return ""
+
+
+def _other_function(context: Context, use: Use) -> str:
+    """Why a device argument of this function stays."""
+    call = use.consumer
+    found = (
+        context.qualify(call.func)
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name | ast.Attribute)
+        else None
+    )
+    name = found.name if found is not None else ""
+    if name.startswith("torch.library."):
+        return LIBRARY
+    if name in ("torch.random.fork_rng", "torch.get_device_module"):
+        return FORK if name.endswith("fork_rng") else NO_MODULE
+    return FOREIGN if name.partition(".")[0] in NOT_TORCH else ""
 
 
 def _new(context: Context, use: Use) -> list[New]:
@@ -245,78 +270,12 @@ def _torch_argument(context: Context, use: Use) -> bool:
     if isinstance(call.func, ast.Name | ast.Attribute) and (found := context.qualify(call.func)):
         if found.name in ("torch.distributed.device_mesh.init_device_mesh", "torch.distributed.init_device_mesh"):
             return False
+        if keyword is None and found.name.startswith("torch.") and not found.name.startswith("torch.cuda."):
+            return found.name in TAKES_DEVICE
         return found.name.startswith(("torch.", "torchport.shim"))
     return isinstance(call.func, ast.Attribute) and (
         call.func.attr.startswith("new_") or call.func.attr in ("to", "to_empty")
     )
-
-
-def device_numbers(rule: Rule, context: Context) -> Iterator[Finding]:
-    """``.to(0)``, ``device=torch.cuda.current_device()``: PyTorch reads a number as a CUDA device."""
-    for text in context.tree.fstrings:
-        parts = text.values
-        kind = parts[0].value if len(parts) == 3 and isinstance(parts[0], ast.FormattedValue) else None
-        colon = isinstance(parts[1], ast.Constant) and parts[1].value == ":" if kind is not None else False
-        if kind is None or not colon:
-            continue
-        parent = context.tree.parents[text]
-        asked = isinstance(parent, ast.Call) and context.named(parent.func, "torch.device", "torchport.shim.device")
-        if asked or NAMED.search(".".join(chain(kind))):
-            yield context.leave(rule, text, "it puts a number behind a device type; write shim.device(number) instead")
-    for call in context.tree.calls:
-        for node, ours in _device_arguments(context, call):
-            doubt = "" if ours else "the function is not PyTorch's, and what it makes of a number is not seen here"
-            if isinstance(node, ast.Constant) and type(node.value) is int:
-                yield context.rewrite(rule, node, New(node, f"shim.device({node.value})"), doubt=doubt)
-            elif ours and isinstance(node, ast.Call) and context.named(node.func, *CURRENT):
-                context.claimed.add(node.func)
-                yield context.rewrite(rule, node, New(node, "shim.device()"))
-            elif (name := chain(node)) and name[-1] in NUMBERS:
-                if not name[-1].endswith("rank"):
-                    doubt = f"whether {'.'.join(name)} is a number is not seen here; --unsafe rewrites it"
-                yield context.rewrite(rule, node, New(node, f"shim.device({context.source(node)})"), doubt=doubt)
-
-
-def _device_arguments(context: Context, call: ast.Call) -> Iterator[tuple[ast.expr, bool]]:
-    """Arguments that are devices, and whether the function is one of PyTorch's."""
-    func = call.func
-    found = context.qualify(func) if isinstance(func, ast.Name | ast.Attribute) else None
-    if found is not None and (found.name.startswith("torchport.") or _memory(found.name)):
-        return
-    method = isinstance(func, ast.Attribute) and found is None and (func.attr == "to" or func.attr.startswith("new_"))
-    if isinstance(func, ast.Attribute) and func.attr == "to" and method and call.args:
-        yield call.args[0], True
-    for keyword in call.keywords:
-        if keyword.arg == "device":
-            yield keyword.value, method or (found is not None and found.name.startswith("torch."))
-
-
-def _memory(name: str) -> bool:
-    """Functions of torch.cuda take a number as what it is."""
-    return name.startswith(("torch.cuda.", "torch.accelerator."))
-
-
-def device_from_variable(rule: Rule, context: Context) -> Iterator[Finding]:
-    """``torch.device(args.device)``: the shim reads what a user typed; also ``torch.device(0)``."""
-    strings = {key for use in find_uses(context.tree) for key in use.keys if use.role in ("value", "member")}
-    for call in context.calls("torch.device"):
-        if len(call.args) == 2 and isinstance(call.args[0], ast.Name | ast.Attribute):
-            yield context.leave(
-                rule,
-                call,
-                "the name of the device is not in the source; write shim.device(number) where it is the accelerator",
-            )
-        if len(call.args) != 1 or call.keywords:
-            continue
-        node = call.args[0]
-        number = isinstance(node, ast.Constant) and type(node.value) is int
-        current = isinstance(node, ast.Call) and context.named(node.func, "torch.cuda.current_device")
-        key = key_of(context.tree, node, context.tree.scopes[call])
-        if current:
-            context.claimed.add(node.func)  # type: ignore[attr-defined]
-            yield context.rewrite(rule, call, New(call, "shim.device()"))
-        elif number or (key is not None and key in strings):
-            yield context.rewrite(rule, call.func, New(call.func, "shim.device"))
 
 
 def is_cuda(rule: Rule, context: Context) -> Iterator[Finding]:

@@ -81,8 +81,29 @@ def _migrated(context: Context, node: ast.expr) -> bool:
     return isinstance(node, ast.Call) and context.named(node.func, "torchport.shim.device_ids")
 
 
+def spawn(rule: Rule, context: Context) -> Iterator[Finding]:
+    """``mp.spawn`` of processes that each drive a device; those of torch.distributed.rpc are something else."""
+    rpc = any(
+        (found := context.qualify(n)) and found.name.startswith("torch.distributed.rpc") for n in context.tree.names
+    )
+    for node in context.tree.names:
+        found = context.qualify(node)
+        if found is None or found.name != "torch.multiprocessing.spawn" or not isinstance(node.ctx, ast.Load):
+            continue
+        if rpc:
+            yield context.leave(rule, node, "it starts processes of torch.distributed.rpc, not one for each device")
+        else:
+            yield context.rewrite(rule, node, New(node, "shim.launch"), doubt=found.doubt)
+
+
 def nccl(rule: Rule, context: Context) -> Iterator[Finding]:
     """Tests for NCCL: what a program does for NCCL alone is a question for a person."""
+    for call in context.tree.calls:
+        if context.named(call.func, "torch.distributed.init_process_group", "torchport.shim.init_process_group"):
+            continue
+        for keyword in call.keywords:
+            if keyword.arg == "backend" and isinstance(keyword.value, ast.Constant) and keyword.value.value == "nccl":
+                yield context.leave(rule, call, "leave backend out, so that the group has the one of the process group")
     for node in context.tree.every(ast.Compare):
         sides = [node.left, *node.comparators]
         texts = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
+from torchport.analysis.names import chain
 from torchport.rewrite.context import Context
 
 AVAILABLE = ("torch.cuda.is_available", "torch.accelerator.is_available", "torchport.shim.is_available")
@@ -99,22 +100,27 @@ def scripted(context: Context) -> list[ast.AST]:
     return found + [n for n in [*context.tree.definitions, *context.tree.classes] if n.name in names]
 
 
-def worker_reason(context: Context, node: ast.AST) -> str:
-    """Why a move to the device may not stay where it is: it runs in the worker process of a loader."""
-    function = next((n for n in context.tree.ancestors(node) if isinstance(n, ast.FunctionDef)), None)
-    if function is None:
-        return ""
-    owner = context.tree.parents[function]
-    if function.name == "__getitem__" and isinstance(owner, ast.ClassDef):
-        if any("ataset" in ast.unparse(base) for base in owner.bases):
-            return WORKER
-    elif any(
-        k.arg in ("collate_fn", "worker_init_fn") and isinstance(k.value, ast.Name) and k.value.id == function.name
-        for call in context.tree.calls
-        for k in call.keywords
-    ):
-        return WORKER
-    return ""
+def workers(context: Context) -> list[ast.AST]:
+    """Functions that run in the worker processes of a loader, as far as the file shows it."""
+    names: set[str] = set()
+    found: list[ast.AST] = []
+    for call in context.tree.calls:
+        for keyword in call.keywords:
+            if keyword.arg not in ("collate_fn", "worker_init_fn"):
+                continue
+            value = keyword.value
+            if isinstance(value, ast.Call) and value.args:
+                value = value.args[0]
+            if isinstance(value, ast.Lambda):
+                found.append(value)
+            elif parts := chain(value):
+                names.add(parts[-1])
+    for function in context.tree.definitions:
+        owner = context.tree.parents[function]
+        dataset = isinstance(owner, ast.ClassDef) and any("Dataset" in ast.unparse(base) for base in owner.bases)
+        if function.name in names or (dataset and function.name in ("__getitem__", "__getitems__", "__iter__")):
+            found.append(function)
+    return found
 
 
 def _kernel_call(context: Context, node: ast.AST) -> bool:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from torchport.analysis.names import line_mark
 from torchport.model import Finding, Rule
 from torchport.rewrite.context import Context
-from torchport.rewrite.guards import decided, scripted
+from torchport.rewrite.guards import WORKER, decided, scripted, workers
 
 SCRIPTED = "TorchScript compiles this code and cannot call the shim; move the decision out of it"
 GUARD = "it decides on code that only CUDA runs and that stays, on {}; the two move together"
@@ -17,24 +17,31 @@ GUARD = "it decides on code that only CUDA runs and that stays, on {}; the two m
 
 def hold_back(findings: list[Finding], rules: tuple[Rule, ...], context: Context) -> list[Finding]:
     """The findings, with those that must not be applied left for a person."""
-    reasons = dict(_in_scripted_code(findings, context))
-    reasons.update(_guards(findings, {rule.code for rule in rules if rule.cuda_only}, context))
+    reasons = dict(_in(findings, scripted(context), SCRIPTED, context))
+    reasons.update(_in(findings, workers(context), WORKER, context))
+    branches = {rule.code for rule in rules if rule.cuda_only == "branch"}
+    choices = {rule.code for rule in rules if rule.cuda_only}
+    reasons.update(_guards(findings, branches, context.tree.every(ast.If), context))
+    reasons.update(_guards(findings, choices, context.tree.every(ast.IfExp), context))
     return [replace(f, edits=(), reason=reasons[f], shim=False) if f in reasons else f for f in findings]
 
 
-def _in_scripted_code(findings: Iterable[Finding], context: Context) -> Iterator[tuple[Finding, str]]:
-    spans = [context.text.span(node) for node in scripted(context) if isinstance(node, ast.stmt)]
+def _in(
+    findings: Iterable[Finding], nodes: Iterable[ast.AST], reason: str, context: Context
+) -> Iterator[tuple[Finding, str]]:
+    spans = [context.text.span(node) for node in nodes if isinstance(node, ast.stmt | ast.expr)]
     for finding in findings:
         if finding.edits and any(start <= finding.start < end for start, end in spans):
-            yield finding, SCRIPTED
+            yield finding, reason
 
 
-def _guards(findings: list[Finding], codes: set[str], context: Context) -> Iterator[tuple[Finding, str]]:
+def _guards(
+    findings: list[Finding], codes: set[str], branches: Sequence[ast.If | ast.IfExp], context: Context
+) -> Iterator[tuple[Finding, str]]:
     """Tests, and the flags that they read, whose branch holds a call that raises on a TPU."""
     staying = [f for f in findings if f.code in codes and f.reason and f.effect != "none"]
     if not staying:
         return
-    branches: list[ast.If | ast.IfExp] = [*context.tree.every(ast.If), *context.tree.every(ast.IfExp)]
     for node in branches:
         parts = [n for n in decided(context, _leaf(node.test)) if isinstance(n, ast.expr | ast.stmt)]
         spans = [context.text.span(part) for part in parts]

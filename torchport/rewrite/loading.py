@@ -38,8 +38,11 @@ def pin_memory(rule: Rule, context: Context) -> Iterator[Finding]:
     """``pin_memory=True`` and ``tensor.pin_memory()``: only some back ends have pinned memory."""
     for call in context.tree.calls:
         yield from _pin_keywords(rule, context, call)
+    own = any(definition.name == "pin_memory" for definition in context.tree.definitions)
     for call, func in context.methods("pin_memory"):
-        if not call.args and not call.keywords:
+        if isinstance(context.tree.parents[call], ast.Expr) or (own and isinstance(func.value, ast.Name)):
+            yield context.leave(rule, call, "this may be a method of an object of the program, not of a tensor")
+        elif not call.args and not call.keywords:
             yield context.rewrite(rule, call, New(call, f"shim.pin_memory({context.source(func.value)})"))
     yield from _truths(rule, context, "pin_memory", PINNED)
 

@@ -12,7 +12,7 @@ from torchport.analysis.project import ProjectFacts
 from torchport.analysis.scopes import Tree
 from torchport.catalog.prefilter import Prefilter
 from torchport.model import Edit, Finding, Problem, Rule, Target
-from torchport.rewrite import advice, amp, devices, distributed, loading, loops, moves, reports
+from torchport.rewrite import advice, amp, devices, distributed, loading, loops, moves, numbers, reports
 from torchport.rewrite.checks import fault, parse
 from torchport.rewrite.context import Context, Transformer, shorten
 from torchport.rewrite.hold import hold_back
@@ -28,8 +28,8 @@ PASSES = 25
 LINE_MARK = re.compile(r"@(\d+)@")
 TRANSFORMERS: dict[str, Transformer] = {
     "device-strings": devices.device_strings,
-    "device-numbers": devices.device_numbers,
-    "device-from-variable": devices.device_from_variable,
+    "device-numbers": numbers.device_numbers,
+    "device-from-variable": numbers.device_from_variable,
     "is-cuda": devices.is_cuda,
     "cuda-method": moves.cuda_method,
     "type-string": moves.type_string,
@@ -40,8 +40,11 @@ TRANSFORMERS: dict[str, Transformer] = {
     "pin-memory": loading.pin_memory,
     "fused": loading.fused,
     "device-ids": distributed.device_ids,
+    "spawn": distributed.spawn,
     "nccl": distributed.nccl,
     "step-boundary": loops.step_boundary,
+    "device-properties": reports.device_properties,
+    "builds-package": reports.builds_package,
     "current-accelerator": reports.current_accelerator,
     "star-import": reports.star_import,
     "dynamic-access": reports.dynamic_access,
@@ -49,6 +52,7 @@ TRANSFORMERS: dict[str, Transformer] = {
     "other-backend": reports.other_backend,
     "generator": reports.generator,
     "environment": reports.environment,
+    "nvidia-smi": reports.nvidia_smi,
     "library-import": reports.library_import,
     "memory-text": reports.memory_text,
     "narrow-sum": advice.narrow_sum,
@@ -56,7 +60,10 @@ TRANSFORMERS: dict[str, Transformer] = {
     "last-batch": advice.last_batch,
 }
 STUB = "a stub describes an API and does not run"
-OTHER = "the file serves PyTorch/XLA or a TPU already"
+READ_ONLY = {
+    reports.OTHER_BACKEND: "the file serves PyTorch/XLA or a TPU already",
+    reports.BUILDS_PACKAGE: "the file builds a package: what it asks of CUDA it asks of the tool chain",
+}
 
 
 @dataclass(slots=True)
@@ -116,8 +123,8 @@ def _migrate(source: Source, migrator: Migrator) -> Outcome:
     for _ in range(PASSES):
         context = migrator.context(tree, text)
         findings = _findings(rules, index, context)
-        if not read_only and any(f.name == reports.OTHER_BACKEND for f in findings):
-            read_only = OTHER
+        if not read_only:
+            read_only = next((READ_ONLY[f.name] for f in findings if f.name in READ_ONLY), "")
         if read_only:
             return Outcome(left=[_note(f, read_only) for f in findings])
         chosen, edits = _choose(findings)

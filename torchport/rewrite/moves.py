@@ -11,7 +11,6 @@ from torchport.analysis.literals import device_text
 from torchport.model import Finding, Rule
 from torchport.rewrite.context import Context
 from torchport.rewrite.cst import argument, change_method, source_of, with_keyword
-from torchport.rewrite.guards import worker_reason
 
 if TYPE_CHECKING:
     import libcst as cst
@@ -44,7 +43,7 @@ def cuda_method(rule: Rule, context: Context) -> Iterator[Finding]:
             continue
         if _own_class(context, node):
             continue
-        if reason := _not_ours(context, node) or worker_reason(context, node):
+        if reason := _not_ours(context, node):
             yield context.leave(rule, parent, reason)
         elif any(isinstance(a, ast.Starred) for a in parent.args) or any(k.arg is None for k in parent.keywords):
             yield context.leave(

@@ -62,7 +62,7 @@ class _Placement:
         """The import of torch next to which the shim is imported for this use; None for the head of the module."""
         for node in self.torch:
             if self.tree.parents[node] is self.tree.module:
-                return node
+                return self._last_of_run(node)
         for function in self._functions(start):
             for node in self.torch:
                 if self.tree.function(node) is function and self.text.span(node)[0] < start:
@@ -72,6 +72,17 @@ class _Placement:
             if not inside and (self._functions(start) or self.text.span(node)[0] < start):
                 return node
         return None
+
+    def _last_of_run(self, node: ast.stmt) -> ast.stmt:
+        """The last import of torch in the run of imports that begins with ``node``, as sorted imports want it."""
+        body = self.tree.module.body
+        last = node
+        for statement in body[body.index(node) :]:
+            if not isinstance(statement, ast.Import | ast.ImportFrom):
+                break
+            if statement in self.torch:
+                last = statement
+        return last
 
     def _at(self, anchor: ast.stmt | None, uses: list[int]) -> Edit:
         if anchor is None:

@@ -84,6 +84,10 @@ def _use(rule: Rule, new: str, node: ast.expr, site: ast.expr, found: Qualified,
         return context.leave(rule, node, ANNOTATION, effect="none")
     if not new:
         return context.leave(rule, node, found.doubt or rule.reason)
+    if new == "shim.device_context" and not (
+        isinstance(up := context.tree.parents[site], ast.Call) and up.func is site
+    ):
+        return context.leave(rule, node, "the shim has a function in its place, so it cannot stand as a class")
     if reason := chooses_cuda(context, node):
         return context.leave(rule, node, reason)
     if found.name in context.patched:

@@ -15,6 +15,8 @@ VARIABLE = re.compile(
     r"CUDA_(VISIBLE_DEVICES|LAUNCH_BLOCKING|DEVICE_ORDER|HOME)|PYTORCH_CUDA_ALLOC_CONF|TORCH_CUDA_ARCH_LIST|NCCL_\w+"
 )
 
+PROPERTIES = ("name", "total_memory", "multi_processor_count", "major", "minor")
+BUILDS_PACKAGE = "cuda-build-script"
 SEARCHES = ("search", "match", "find", "startswith", "fullmatch")
 GUARDED = "its import is guarded: where the library is missing the program already does without"
 OTHER_BACKEND = "already-on-xla"
@@ -33,10 +35,45 @@ def current_accelerator(rule: Rule, context: Context) -> Iterator[Finding]:
         call = context.tree.parents[node]
         if not (isinstance(call, ast.Call) and call.func is node):
             yield context.leave(rule, node, "it is handed on without a call")
-        elif isinstance(context.tree.parents[call], ast.Compare):
-            yield context.leave(rule, call, "it is compared, with None most likely; ask shim.is_available()")
+        elif isinstance(context.tree.parents[call], ast.Compare) or _asked_for_none(context, call):
+            yield context.leave(
+                rule, call, "it is tested for None, which the shim never gives; ask shim.is_available()"
+            )
         else:
             yield context.rewrite(rule, call, New(call, "shim.device()"))
+
+
+def _asked_for_none(context: Context, call: ast.Call) -> bool:
+    """Whether the variable that takes the accelerator is tested for being there."""
+    parent = context.tree.parents[call]
+    targets = parent.targets if isinstance(parent, ast.Assign) else []
+    names = {ast.unparse(target) for target in targets}
+    for node in context.tree.names:
+        around = context.tree.parents[node]
+        if not isinstance(node.ctx, ast.Load) or ast.unparse(node) not in names:
+            continue
+        tested = isinstance(around, ast.If | ast.IfExp | ast.While) and around.test is node
+        none = isinstance(around, ast.Compare) and any(isinstance(op, ast.Is | ast.IsNot) for op in around.ops)
+        if tested or none or isinstance(around, ast.BoolOp | ast.UnaryOp):
+            return True
+    return False
+
+
+def device_properties(rule: Rule, context: Context) -> Iterator[Finding]:
+    """``torch.cuda.get_device_properties(0).warp_size``: only some properties exist for every device."""
+    for call in context.calls("torch.cuda.get_device_properties"):
+        parent = context.tree.parents[call]
+        if isinstance(parent, ast.Attribute) and parent.attr not in PROPERTIES:
+            context.claimed.add(call.func)
+            yield context.leave(rule, parent, f"`{parent.attr}` is a property of NVIDIA GPUs alone")
+
+
+def builds_package(rule: Rule, context: Context) -> Iterator[Finding]:
+    """A ``setup.py``: what it asks of CUDA it asks of the tool chain."""
+    for node in context.tree.imports:
+        names = [a.name for a in node.names] if isinstance(node, ast.Import) else [node.module or ""]
+        if any(name.partition(".")[0] in ("setuptools", "distutils") for name in names):
+            yield context.leave(rule, node, rule.reason, effect="none")
 
 
 def star_import(rule: Rule, context: Context) -> Iterator[Finding]:
@@ -123,6 +160,14 @@ def environment(rule: Rule, context: Context) -> Iterator[Finding]:
             yield context.leave(
                 rule, node, rule.reason, effect=None if node.value == "CUDA_VISIBLE_DEVICES" else "none"
             )
+
+
+def nvidia_smi(rule: Rule, context: Context) -> Iterator[Finding]:
+    """``nvidia-smi`` as a command."""
+    for node in context.tree.strings:
+        command = isinstance(node, ast.Constant) and re.fullmatch(r"nvidia-smi(\s+-.*)?", str(node.value))
+        if command and any(isinstance(n, ast.Call) for n in context.tree.ancestors(node)):
+            yield context.leave(rule, node, rule.reason)
 
 
 def _is_documentation(context: Context, node: ast.AST) -> bool:

@@ -1,0 +1,149 @@
+"""Numbers as devices: PyTorch reads a plain number as the index of a GPU."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from torchport.analysis.devices import NAMED, key_of
+from torchport.analysis.literals import device_text
+from torchport.analysis.names import chain
+from torchport.analysis.uses import find_uses
+from torchport.model import Finding, Rule
+from torchport.rewrite.context import Context, New
+from torchport.rewrite.devices import device_sinks
+from torchport.rewrite.guards import is_available
+
+CURRENT = ("torch.cuda.current_device", "torch.accelerator.current_device_index")
+NUMBERS = ("rank", "local_rank", "gpu", "gpu_id", "device_id", "local_gpu")
+CHOSEN = 'a number stands for a GPU here; write shim.device() for it and torch.device("cpu") for the other'
+
+
+def device_numbers(rule: Rule, context: Context) -> Iterator[Finding]:
+    """``.to(0)``, ``device=torch.cuda.current_device()``: PyTorch reads a number as a CUDA device."""
+    yield from _glued(rule, context)
+    yield from _chosen(rule, context)
+    yield from _kept(rule, context)
+    yield from _handed(rule, context)
+
+
+def _glued(rule: Rule, context: Context) -> Iterator[Finding]:
+    """``f"{device.type}:{rank}"``: a number behind a device type."""
+    for text in context.tree.fstrings:
+        parts = text.values
+        kind = parts[0].value if len(parts) == 3 and isinstance(parts[0], ast.FormattedValue) else None
+        colon = isinstance(parts[1], ast.Constant) and parts[1].value == ":" if kind is not None else False
+        if kind is None or not colon:
+            continue
+        parent = context.tree.parents[text]
+        asked = isinstance(parent, ast.Call) and context.named(parent.func, "torch.device", "torchport.shim.device")
+        if asked or NAMED.search(".".join(chain(kind))):
+            yield context.leave(rule, text, "it puts a number behind a device type; write shim.device(number) instead")
+
+
+def _chosen(rule: Rule, context: Context) -> Iterator[Finding]:
+    """``0 if torch.cuda.is_available() else "cpu"``: the number stays, so the test stays."""
+    for choice in context.tree.every(ast.IfExp):
+        number = isinstance(choice.body, ast.Constant) and type(choice.body.value) is int
+        named = (chain(choice.body) or [""])[-1] in NUMBERS
+        other = {"-1": -1, "None": None}.get(ast.unparse(choice.orelse), ast.unparse(choice.orelse).strip("'"))
+        stands = (number and other in (-1, "cpu")) or (named and other in (-1, "cpu", None))
+        if stands and is_available(context, choice.test):
+            context.claimed.add(choice.test.func)  # type: ignore[attr-defined]
+            yield context.leave(rule, choice, CHOSEN)
+
+
+def _kept(rule: Rule, context: Context) -> Iterator[Finding]:
+    """``device = torch.cuda.current_device()`` that is used as a device is one."""
+    sinks = set(device_sinks(context)) | {
+        key
+        for call, func in context.methods("to")
+        if call.args and (key := key_of(context.tree, call.args[0], context.tree.scopes[call]))
+    }
+    for call in context.calls(*CURRENT):
+        parent = context.tree.parents[call]
+        if isinstance(parent, ast.Assign) and len(parent.targets) == 1:
+            scope = context.tree.scopes[call]
+            if key_of(context.tree, parent.targets[0], scope) in sinks:
+                context.claimed.add(call.func)
+                yield context.rewrite(rule, call, New(call, "shim.device()"))
+
+
+def _proved(context: Context) -> set[str]:
+    """Names that the file uses as the number of a device, or says to be a number."""
+    found: set[str] = set()
+    for call in context.tree.calls:
+        if context.named(call.func, "torch.cuda.set_device", "torchport.shim.set_device", "torchport.shim.device_ids"):
+            found |= {".".join(chain(a)) for a in call.args}
+        for keyword in call.keywords:
+            if keyword.arg == "device_ids" and isinstance(keyword.value, ast.List):
+                found |= {".".join(chain(e)) for e in keyword.value.elts}
+    for node in context.tree.strings:
+        if (text := device_text(node)) is not None and text.index:
+            found.add(text.index)
+    for definition in context.tree.definitions:
+        for argument in (*definition.args.args, *definition.args.kwonlyargs):
+            if isinstance(argument.annotation, ast.Name) and argument.annotation.id == "int":
+                found.add(argument.arg)
+    return found - {""}
+
+
+def _handed(rule: Rule, context: Context) -> Iterator[Finding]:
+    """Numbers in the place of a device argument."""
+    proved = _proved(context)
+    for call in context.tree.calls:
+        for node, ours in _device_arguments(context, call):
+            doubt = "" if ours else "the function is not PyTorch's, and what it makes of a number is not seen here"
+            if isinstance(node, ast.Constant) and type(node.value) is int:
+                yield context.rewrite(rule, node, New(node, f"shim.device({node.value})"), doubt=doubt)
+            elif ours and isinstance(node, ast.Call) and context.named(node.func, *CURRENT):
+                context.claimed.add(node.func)
+                yield context.rewrite(rule, node, New(node, "shim.device()"))
+            elif (name := chain(node)) and name[-1] in NUMBERS:
+                if not name[-1].endswith("rank") and ".".join(name) not in proved:
+                    doubt = f"whether {'.'.join(name)} is a number is not seen here; --unsafe rewrites it"
+                yield context.rewrite(rule, node, New(node, f"shim.device({context.source(node)})"), doubt=doubt)
+
+
+def _device_arguments(context: Context, call: ast.Call) -> Iterator[tuple[ast.expr, bool]]:
+    """Arguments that are devices, and whether the function is one of PyTorch's."""
+    func = call.func
+    found = context.qualify(func) if isinstance(func, ast.Name | ast.Attribute) else None
+    if found is not None and (found.name.startswith("torchport.") or _memory(found.name)):
+        return
+    if found is not None and found.name == "torch.Generator":
+        return
+    method = isinstance(func, ast.Attribute) and found is None and (func.attr == "to" or func.attr.startswith("new_"))
+    if isinstance(func, ast.Attribute) and func.attr == "to" and method and call.args:
+        yield call.args[0], True
+    for keyword in call.keywords:
+        if keyword.arg == "device":
+            yield keyword.value, method or (found is not None and found.name.startswith("torch."))
+
+
+def _memory(name: str) -> bool:
+    """Functions of torch.cuda take a number as what it is."""
+    return name.startswith(("torch.cuda.", "torch.accelerator."))
+
+
+def device_from_variable(rule: Rule, context: Context) -> Iterator[Finding]:
+    """``torch.device(args.device)``: the shim reads what a user typed; also ``torch.device(0)``."""
+    strings = {key for use in find_uses(context.tree) for key in use.keys if use.role in ("value", "member")}
+    for call in context.calls("torch.device"):
+        if len(call.args) == 2 and isinstance(call.args[0], ast.Name | ast.Attribute):
+            yield context.leave(
+                rule,
+                call,
+                "the name of the device is not in the source; write shim.device(number) where it is the accelerator",
+            )
+        if len(call.args) != 1 or call.keywords:
+            continue
+        node = call.args[0]
+        number = isinstance(node, ast.Constant) and type(node.value) is int
+        current = isinstance(node, ast.Call) and context.named(node.func, "torch.cuda.current_device")
+        key = key_of(context.tree, node, context.tree.scopes[call])
+        if current:
+            context.claimed.add(node.func)  # type: ignore[attr-defined]
+            yield context.rewrite(rule, call, New(call, "shim.device()"))
+        elif number or (key is not None and key in strings):
+            yield context.rewrite(rule, call.func, New(call.func, "shim.device"))
