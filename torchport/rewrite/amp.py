@@ -32,10 +32,7 @@ def starred(call: ast.Call) -> bool:
 
 def autocast(rule: Rule, context: Context) -> Iterator[Finding]:
     """``torch.autocast("cuda", dtype=torch.float16)`` becomes ``shim.autocast(dtype=torch.float16)``."""
-    for node in context.tree.names:
-        found = context.qualify(node)
-        if found is None or found.name not in AUTOCAST or not isinstance(node.ctx, ast.Load):
-            continue
+    for node, found in context.uses(*AUTOCAST):
         call = context.tree.parents[node]
         if isinstance(call, ast.Call) and call.args[:1] == [node] and context.named(call.func, "functools.partial"):
             yield from _partial(rule, context, call, found.doubt)
@@ -102,10 +99,7 @@ def _portable(context: Context, given: dict[str, ast.expr]) -> bool:
 
 def with_device(rule: Rule, context: Context) -> Iterator[Finding]:
     """``torch.amp.GradScaler("cuda", ...)`` becomes ``shim.GradScaler(...)``."""
-    for node in context.tree.names:
-        found = context.qualify(node)
-        if found is None or found.name not in WITH_DEVICE or not isinstance(node.ctx, ast.Load):
-            continue
+    for node, found in context.uses(*WITH_DEVICE):
         new, keyword = WITH_DEVICE[found.name]
         call = context.tree.parents[node]
         if not (isinstance(call, ast.Call) and call.func is node):
@@ -152,9 +146,7 @@ def half(rule: Rule, context: Context) -> Iterator[Finding]:
     for call, _ in context.methods("half"):
         if not call.args and not call.keywords:
             yield context.leave(rule, call, rule.reason)
-    for node in context.tree.names:
-        if not context.named(node, "torch.float16", "torch.half") or not isinstance(node.ctx, ast.Load):
-            continue
+    for node, _ in context.uses("torch.float16", "torch.half"):
         if not _shim_decides(context, node) and not _compared(context, node):
             yield context.leave(rule, node, rule.reason)
 

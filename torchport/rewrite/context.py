@@ -59,13 +59,28 @@ class Context:
         found = self.qualify(node)
         return found is not None and not found.doubt and found.name in names
 
+    @cached_property
+    def resolved(self) -> dict[str, list[tuple[ast.Name | ast.Attribute, Qualified]]]:
+        """Every dotted chain and name that has a qualified name, by that name, in order of the source."""
+        found: dict[str, list[tuple[ast.Name | ast.Attribute, Qualified]]] = {}
+        for node in self.tree.names:
+            if (qualified := self.qualify(node)) is not None:
+                found.setdefault(qualified.name, []).append((node, qualified))
+        return found
+
+    def uses(self, *names: str) -> Iterator[tuple[ast.Name | ast.Attribute, Qualified]]:
+        """Places where one of ``names`` is read, and what is known of it."""
+        for name in names:
+            for node, qualified in self.resolved.get(name, ()):
+                if isinstance(node.ctx, ast.Load):
+                    yield node, qualified
+
     def calls(self, *names: str) -> Iterator[ast.Call]:
         """Calls of functions of these qualified names."""
-        for call in self.tree.calls:
-            if isinstance(call.func, ast.Name | ast.Attribute):
-                found = self.qualify(call.func)
-                if found is not None and found.name in names:
-                    yield call
+        for node, _ in self.uses(*names):
+            parent = self.tree.parents[node]
+            if isinstance(parent, ast.Call) and parent.func is node:
+                yield parent
 
     def methods(self, *names: str) -> Iterator[tuple[ast.Call, ast.Attribute]]:
         """Calls of methods of these names on a value, not on a module or a class that is imported."""

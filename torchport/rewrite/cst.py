@@ -80,10 +80,11 @@ def argument(value: str, keyword: str | None = None, *, star: str = "") -> cst.A
     """A new argument of a call."""
     import libcst as cst
 
+    expression = cst.parse_expression(f"({value})" if "\n" in value else value)
     if keyword is None:
-        return cst.Arg(cst.parse_expression(value), star=star)  # type: ignore[arg-type]
+        return cst.Arg(expression, star=star)  # type: ignore[arg-type]
     equal = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
-    return cst.Arg(cst.parse_expression(value), keyword=cst.Name(keyword), equal=equal)
+    return cst.Arg(expression, keyword=cst.Name(keyword), equal=equal)
 
 
 def with_value(arg: cst.Arg, value: str) -> cst.Arg:

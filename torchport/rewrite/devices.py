@@ -40,6 +40,7 @@ NOT_TORCH = ("faster_whisper", "ctranslate2", "decord", "transformer_engine", "o
 NO_MODULE = "PyTorch/XLA has no device module; call what is needed of the shim"
 FOREIGN = "the library is not built on PyTorch's devices; look up what it calls a TPU"
 ODD_TEXT = "it begins as a CUDA device does, and how it goes on is not understood; write shim.device(number)"
+SINKS = ("device", "map_location", "device_type")
 COMPARED = "it is a constant that is compared by its name; compare with shim.accelerator_type()"
 HELD_BACK = "it carries one value with {}, which cannot be rewritten: {}"
 
@@ -55,7 +56,7 @@ def device_strings(rule: Rule, context: Context) -> Iterator[Finding]:
         groups.join(use.keys)
         if use.role == "key":
             _check_lookups(context, use, groups)
-    sinks = {groups.find(key) for key in device_sinks(context)}
+    sinks = {groups.find(key) for key in device_sinks(context)} if uses else set()
     members: dict[Key | int, list[Use]] = defaultdict(list)
     compared = _compared_constants(context)
     for number, use in enumerate(uses):
@@ -132,11 +133,12 @@ def device_sinks(context: Context) -> Iterator[Key]:
     """Variables and attributes that the file uses as a device: ``.to(d)``, ``device=d``, ``torch.device(d)``."""
     for call in context.tree.calls:
         scope = context.tree.scopes[call]
-        candidates = [k.value for k in call.keywords if k.arg in ("device", "map_location", "device_type")]
-        if context.named(call.func, "torch.device", "torchport.shim.device"):
-            candidates += call.args[:1]
-        for node in candidates:
-            if key := key_of(context.tree, node, scope):
+        for keyword in call.keywords:
+            if keyword.arg in SINKS and (key := key_of(context.tree, keyword.value, scope)):
+                yield key
+    for call in context.calls("torch.device", "torchport.shim.device"):
+        for node in call.args[:1]:
+            if key := key_of(context.tree, node, context.tree.scopes[call]):
                 yield key
 
 

@@ -83,13 +83,8 @@ def _migrated(context: Context, node: ast.expr) -> bool:
 
 def spawn(rule: Rule, context: Context) -> Iterator[Finding]:
     """``mp.spawn`` of processes that each drive a device; those of torch.distributed.rpc are something else."""
-    rpc = any(
-        (found := context.qualify(n)) and found.name.startswith("torch.distributed.rpc") for n in context.tree.names
-    )
-    for node in context.tree.names:
-        found = context.qualify(node)
-        if found is None or found.name != "torch.multiprocessing.spawn" or not isinstance(node.ctx, ast.Load):
-            continue
+    rpc = any(name.startswith("torch.distributed.rpc") for name in context.resolved)
+    for node, found in context.uses("torch.multiprocessing.spawn"):
         if rpc:
             yield context.leave(rule, node, "it starts processes of torch.distributed.rpc, not one for each device")
         else:

@@ -63,8 +63,12 @@ def _leaf(test: ast.expr) -> ast.expr:
 
 
 def _flags(context: Context, node: ast.If | ast.IfExp) -> Iterator[ast.expr]:
-    """What is assigned to the variables and attributes that the test reads."""
-    read = {ast.unparse(n) for n in ast.walk(node.test) if isinstance(n, ast.Name | ast.Attribute)}
+    """What is assigned to variables and attributes that the test reads and that nothing else does.
+
+    A flag with other readers decides on more than this branch: were it held back, they would stay on the CPU unseen.
+    """
+    read = {name for n in ast.walk(node.test) if isinstance(n, ast.Name | ast.Attribute) and (name := ast.unparse(n))}
+    read = {name for name in read if _readers(context, name) == 1}
     function = context.tree.function(node)
     for assign in context.tree.every(ast.Assign):
         for target in assign.targets:
@@ -72,3 +76,8 @@ def _flags(context: Context, node: ast.If | ast.IfExp) -> Iterator[ast.expr]:
                 isinstance(target, ast.Attribute) or context.tree.function(assign) in (function, None)
             ):
                 yield assign.value
+
+
+def _readers(context: Context, name: str) -> int:
+    """How often the file reads a variable or attribute."""
+    return sum(isinstance(n.ctx, ast.Load) and ast.unparse(n) == name for n in context.tree.names)

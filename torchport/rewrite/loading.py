@@ -15,10 +15,7 @@ FUSED = "shim.is_fused_optimizer_supported()"
 
 def load(rule: Rule, context: Context) -> Iterator[Finding]:
     """``torch.load`` to anything but the CPU goes through the shim, which can place tensors on every back end."""
-    for node in context.tree.names:
-        found = context.qualify(node)
-        if found is None or found.name != "torch.load" or not isinstance(node.ctx, ast.Load):
-            continue
+    for node, found in context.uses("torch.load"):
         call = context.tree.parents[node]
         if isinstance(call, ast.Call) and call.func is node and _to_cpu(context, call):
             continue
@@ -89,7 +86,7 @@ def fused(rule: Rule, context: Context) -> Iterator[Finding]:
         for keyword in call.keywords:
             if keyword.arg == "fused":
                 yield from _only_if(rule, context, keyword.value, FUSED)
-    if any((found := context.qualify(node)) and found.name.startswith("torch.optim") for node in context.tree.names):
+    if any(name.startswith("torch.optim") for name in context.resolved):
         yield from _truths(rule, context, "fused", FUSED)
 
 

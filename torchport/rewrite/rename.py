@@ -54,14 +54,18 @@ def build_index(rules: tuple[Rule, ...], target: str) -> Index:
 
 def rename_uses(index: Index, context: Context) -> Iterator[Finding]:
     """Every use of a known name that no transformer has claimed."""
-    for node in context.tree.names:
-        found = context.qualify(node)
-        if found is None or found.name.partition(".")[0] not in index.roots or node in context.claimed:
+    for name, places in context.resolved.items():
+        hit = index.find(name) if name.partition(".")[0] in index.roots else None
+        if hit is not None:
+            yield from _uses(places, *hit, context)
+
+
+def _uses(
+    places: list[tuple[ast.Name | ast.Attribute, Qualified]], rule: Rule, new: str, count: int, context: Context
+) -> Iterator[Finding]:
+    for node, found in places:
+        if node in context.claimed:
             continue
-        hit = index.find(found.name)
-        if hit is None:
-            continue
-        rule, new, count = hit
         site: ast.expr = node
         for _ in range(found.name.count(".") + 1 - count):
             if not isinstance(site, ast.Attribute):

@@ -28,9 +28,7 @@ RUNS = re.compile(
 
 def current_accelerator(rule: Rule, context: Context) -> Iterator[Finding]:
     """``torch.accelerator.current_accelerator()`` knows nothing of PyTorch/XLA."""
-    for node in context.tree.names:
-        if not context.named(node, "torch.accelerator.current_accelerator"):
-            continue
+    for node, _ in context.uses("torch.accelerator.current_accelerator"):
         context.claimed.add(node)
         call = context.tree.parents[node]
         if not (isinstance(call, ast.Call) and call.func is node):
@@ -87,15 +85,7 @@ def star_import(rule: Rule, context: Context) -> Iterator[Finding]:
 
 def dynamic_access(rule: Rule, context: Context) -> Iterator[Finding]:
     """``torch.cuda`` as a value: what is asked of it later is not seen."""
-    for node in context.tree.names:
-        found = context.qualify(node)
-        if found is None or found.name not in (
-            "torch.cuda",
-            "torch.cuda.amp",
-            "torch.backends.cuda",
-            "torch.backends.cudnn",
-        ):
-            continue
+    for node, _ in context.uses("torch.cuda", "torch.cuda.amp", "torch.backends.cuda", "torch.backends.cudnn"):
         context.claimed.add(node)
         if isinstance(node.ctx, ast.Load) and not _truth(context, node):
             yield context.leave(rule, node, rule.reason)
@@ -178,12 +168,10 @@ def library_import(rule: Rule, context: Context) -> Iterator[Finding]:
     """A library of CUDA, once where it is imported, with the number of its uses; a guarded import is a note."""
     modules = tuple(name.removesuffix(".*") for name in rule.match)
     uses: Counter[str] = Counter()
-    for name in context.tree.names:
-        found = context.qualify(name)
-        module = _module(found.name, modules) if found is not None else ""
-        if module:
-            context.claimed.add(name)
-            uses[module] += 1
+    for name, places in context.resolved.items():
+        if module := _module(name, modules):
+            context.claimed.update(node for node, _ in places)
+            uses[module] += len(places)
     for node in context.tree.imports:
         names = [a.name for a in node.names] if isinstance(node, ast.Import) else [_from(node, a) for a in node.names]
         if hits := sorted({module for name in names if (module := _module(name, modules))}):
