@@ -68,6 +68,8 @@ def key_of(tree: Tree, node: ast.expr, scope: Scope) -> Key | None:
         return ("attribute", node.id) if home.kind == "class" else (id(home), node.id)
     if isinstance(node, ast.Attribute):
         return ("attribute", node.attr)
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str):
+        return ("attribute", node.slice.value)
     return looked_up(node)
 
 
@@ -121,6 +123,8 @@ def stripped(node: ast.expr) -> tuple[ast.expr, bool]:
 def _names_device(node: ast.expr) -> bool:
     if key := looked_up(node):
         return bool(NAMED.search(key[1]))
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+        return bool(NAMED.search(str(node.slice.value)))
     if isinstance(node, ast.Call):
         node = node.func
     name = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""

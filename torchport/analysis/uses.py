@@ -130,7 +130,8 @@ class _Climb:
             outer = self.tree.parents[parent]
             values = [*parent.values, *(outer.values if isinstance(outer, ast.BoolOp) else [])]
             return any(_has_sibling(value) for value in values if value is not node)
-        return isinstance(self.tree.parents[parent], ast.Subscript) and any(map(_has_sibling, parent.elts))
+        outer = self.tree.parents[parent]
+        return isinstance(outer, ast.Subscript) and outer.value is parent and any(map(_has_sibling, parent.elts))
 
     def _through(self, node: ast.AST, proof: bool) -> Use:
         """A choice between device names is one of devices; go on to what uses it."""
@@ -296,15 +297,30 @@ class _Climb:
         return self._own_function(call, node)
 
     def _own_function(self, call: ast.Call, node: ast.AST) -> Use:
-        """A positional argument of a function of this file is what its parameter says."""
-        if isinstance(call.func, ast.Name) and node in call.args:
-            position = call.args.index(node)
-            for definition in self.tree.definitions:
-                if definition.name == call.func.id and position < len(definition.args.args):
-                    parameter = definition.args.args[position].arg
-                    key = (id(self.tree.scopes[definition]), parameter)
-                    return self._make("value", call, key, proof=bool(NAMED.search(parameter)))
+        """A positional argument of a function, class or method of this file is what its parameter says."""
+        if node in call.args:
+            parameter = self._positional(call, call.args.index(node))
+            if parameter is not None:
+                return self._make("value", call, parameter, proof=bool(NAMED.search(parameter[1])))
         return self._foreign(call)
+
+    def _positional(self, call: ast.Call, position: int) -> Key | None:
+        """The parameter that takes the argument at ``position``."""
+        func = call.func
+        name = func.attr if isinstance(func, ast.Attribute) else func.id if isinstance(func, ast.Name) else ""
+        own_class = next((c for c in self.tree.classes if c.name == name), None) if isinstance(func, ast.Name) else None
+        found: Key | None = None
+        for definition in self.tree.definitions:
+            owner = self.tree.parents[definition]
+            method = isinstance(owner, ast.ClassDef)
+            if own_class is not None:
+                fits = owner is own_class and definition.name == "__init__"
+            else:
+                fits = definition.name == name and method == isinstance(func, ast.Attribute)
+            names = [*definition.args.posonlyargs, *definition.args.args][1 if method else 0 :]
+            if fits and position < len(names):
+                found = (id(self.tree.scopes[definition]), names[position].arg)
+        return found
 
     def _foreign(self, call: ast.Call) -> Use:
         """An argument of a function that is not seen: a default that it hands on, or something that only it knows."""

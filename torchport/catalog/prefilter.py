@@ -6,17 +6,30 @@ from collections.abc import Iterable
 
 from torchport.model import Rule
 
+FROM_TORCH = b"from torch import "
+
 
 class Prefilter:
-    """Tells from the bytes of a file alone whether any of the rules may concern it."""
+    """Tells from the bytes of a file alone whether any of the rules may concern it.
+
+    A trigger is searched for as it is; ``from torch import save`` also finds the name further on in such a list.
+    """
 
     def __init__(self, rules: Iterable[Rule]) -> None:
         self.rules = tuple(rules)
-        self.words = sorted({word for rule in self.rules for word in rule.triggers})
-        self.encoded = [word.encode() for word in self.words]
+        words = sorted({word.encode() for rule in self.rules for word in rule.triggers})
+        self.imported = [word.removeprefix(FROM_TORCH) for word in words if word.startswith(FROM_TORCH)]
+        plain = [word for word in words if not word.startswith(FROM_TORCH)]
         # A word inside another is found wherever the other is, so the longer one need not be looked for.
-        self.shortest = [word for word in self.encoded if not any(o in word for o in self.encoded if o != word)]
+        self.words = [word for word in plain if not any(other in word for other in plain if other != word)]
 
     def search(self, blob: bytes) -> bool:
         """Whether a trigger of any rule is in ``blob``: plain bytes, found much faster than regular expressions."""
-        return any(word in blob for word in self.shortest)
+        if any(word in blob for word in self.words):
+            return True
+        return any(self._imports(piece) for piece in blob.split(FROM_TORCH)[1:])
+
+    def _imports(self, piece: bytes) -> bool:
+        """Whether a list of imported names, on one line or in brackets, holds one of the names looked for."""
+        names = piece[: piece.find(b")")] if piece.startswith(b"(") else piece.splitlines()[0] if piece else b""
+        return any(name.strip().partition(b" ")[0] in self.imported for name in names.lstrip(b"(").split(b","))

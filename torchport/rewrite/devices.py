@@ -36,10 +36,28 @@ CHOICES = (ast.IfExp, ast.BoolOp, ast.List, ast.Tuple, ast.Dict, ast.Subscript)
 TAKES_DEVICE = ("torch.set_default_device", "torch.load", "torch.jit.load")
 LIBRARY = "it registers a kernel for CUDA; register one for the other device, or a composite one"
 FORK = "fork_rng saves generators of CUDA; on PyTorch/XLA use shim.get_rng_state and shim.set_rng_state"
-NOT_TORCH = ("faster_whisper", "ctranslate2", "decord", "transformer_engine", "onnxruntime", "tensorrt", "cupy", "jax")
+NOT_TORCH = (
+    "faster_whisper",
+    "ctranslate2",
+    "decord",
+    "transformer_engine",
+    "onnxruntime",
+    "tensorrt",
+    "cupy",
+    "jax",
+    "xgboost",
+    "lightgbm",
+    "catboost",
+    "tensorflow",
+    "cudf",
+    "cuml",
+    "spacy",
+    "tvm",
+)
 NO_MODULE = "PyTorch/XLA has no device module; call what is needed of the shim"
 FOREIGN = "the library is not built on PyTorch's devices; look up what it calls a TPU"
 ODD_TEXT = "it begins as a CUDA device does, and how it goes on is not understood; write shim.device(number)"
+KNOWS_XLA = "this file has a branch or an entry for XLA or TPUs of its own, which would no longer be reached"
 SINKS = ("device", "map_location", "device_type")
 COMPARED = "it is a constant that is compared by its name; compare with shim.accelerator_type()"
 HELD_BACK = "it carries one value with {}, which cannot be rewritten: {}"
@@ -59,8 +77,9 @@ def device_strings(rule: Rule, context: Context) -> Iterator[Finding]:
     sinks = {groups.find(key) for key in device_sinks(context)} if uses else set()
     members: dict[Key | int, list[Use]] = defaultdict(list)
     compared = _compared_constants(context)
+    knows_xla = bool(uses) and _knows_xla(context)
     for number, use in enumerate(uses):
-        _check_test(context, use)
+        _check_test(context, use, knows_xla)
         if use.role == "value" and not compared.isdisjoint(use.keys):
             use.role, use.reason = "fixed", COMPARED
         members[groups.find(use.keys[0]) if use.keys else number].append(use)
@@ -89,8 +108,18 @@ def _taken_elsewhere(context: Context, use: Use) -> bool:
     return isinstance(call.func, ast.Attribute) and call.func.attr == "cuda"
 
 
-def _check_test(context: Context, use: Use) -> None:
-    """Tests that name one GPU cannot be said of another accelerator."""
+def _knows_xla(context: Context) -> bool:
+    """Whether the file itself tells "xla" or "tpu" apart, in a test or as a key."""
+    sides = [s for node in context.tree.every(ast.Compare) for s in (node.left, *node.comparators)]
+    sides += [e for s in sides if isinstance(s, ast.Tuple | ast.List | ast.Set) for e in s.elts]
+    sides += [key for node in context.tree.every(ast.Dict) for key in node.keys if key is not None]
+    return any(isinstance(s, ast.Constant) and s.value in ("xla", "tpu") for s in sides)
+
+
+def _check_test(context: Context, use: Use, knows_xla: bool) -> None:
+    """Tests that name one GPU, or stand beside one for XLA, cannot be said of another accelerator."""
+    if use.role in TESTS and knows_xla:
+        use.role, use.reason = "fixed", KNOWS_XLA
     if use.role in TESTS and use.text.index is not None:
         use.role, use.reason = "fixed", NUMBERED
 
@@ -285,19 +314,24 @@ def is_cuda(rule: Rule, context: Context) -> Iterator[Finding]:
     for node in context.tree.attributes:
         if node.attr != "is_cuda" or not isinstance(node.ctx, ast.Load) or context.qualify(node) is not None:
             continue
-        if "is_cuda" in context.stored:
+        if "is_cuda" in context.stored or any(d.name == "is_cuda" for d in context.tree.definitions):
             yield context.leave(rule, node, "the program has an attribute of this name of its own")
         elif guards_kernel(context, node):
             yield context.leave(rule, node, KERNEL_REASON)
         elif isinstance(parent := context.tree.parents[node], ast.Call) and parent.func is node:
             yield context.leave(rule, node, "it is called, so it is not the attribute of a tensor")
         elif isinstance(parent, ast.UnaryOp) and isinstance(parent.op, ast.Not):
-            text = f"{context.source(node.value)}.device.type != shim.accelerator_type()"
+            text = f"{_without_last(context, node)}device.type != shim.accelerator_type()"
             outer = context.tree.parents[parent]
             yield context.rewrite(rule, node, New(parent, f"({text})" if _needs_brackets(outer, parent) else text))
         else:
-            text = f"{context.source(node.value)}.device.type == shim.accelerator_type()"
+            text = f"{_without_last(context, node)}device.type == shim.accelerator_type()"
             yield context.rewrite(rule, node, New(node, f"({text})" if _needs_brackets(parent, node) else text))
+
+
+def _without_last(context: Context, node: ast.Attribute) -> str:
+    """The source of an attribute up to its last name, with the brackets and line breaks before it."""
+    return context.source(node)[: -len(node.attr)]
 
 
 def _needs_brackets(parent: ast.AST, node: ast.expr) -> bool:

@@ -37,7 +37,9 @@ def pin_memory(rule: Rule, context: Context) -> Iterator[Finding]:
         yield from _pin_keywords(rule, context, call)
     own = any(definition.name == "pin_memory" for definition in context.tree.definitions)
     for call, func in context.methods("pin_memory"):
-        if isinstance(context.tree.parents[call], ast.Expr) or (own and isinstance(func.value, ast.Name)):
+        inherited = isinstance(func.value, ast.Call) and context.source(func.value.func) == "super"
+        dropped = isinstance(context.tree.parents[call], ast.Expr)
+        if dropped or inherited or (own and isinstance(func.value, ast.Name)):
             yield context.leave(rule, call, "this may be a method of an object of the program, not of a tensor")
         elif not call.args and not call.keywords:
             yield context.rewrite(rule, call, New(call, f"shim.pin_memory({context.source(func.value)})"))

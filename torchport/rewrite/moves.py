@@ -91,12 +91,28 @@ def _not_ours(context: Context, node: ast.Attribute) -> str:
         around = next((n for n in context.tree.ancestors(node) if isinstance(n, ast.ClassDef)), None)
         if around is not None and any(isinstance(s, ast.FunctionDef) and s.name == "cuda" for s in around.body):
             return "it calls the `cuda` method that this class defines"
-    if any(isinstance(n, ast.keyword) and n.arg == "map_location" for n in context.tree.ancestors(node)):
+    outside = context.tree.ancestors(node)
+    lambdas = [n for n in outside if isinstance(n, ast.Lambda)]
+    loads = [
+        n for n in outside if isinstance(n, ast.Call) and context.named(n.func, "torch.load", "torchport.shim.load")
+    ]
+    if any(isinstance(n, ast.keyword) and n.arg == "map_location" for n in outside) or (lambdas and loads):
         return "here it moves a storage while a file is loaded; give map_location a device instead"
     names = {n.id for n in context.tree.names if isinstance(n, ast.Name)} | {c.name for c in context.tree.classes}
     if own := sorted(context.project.own_cuda & (names | set(context.tree.scope.names))):
         return f"class {own[0]} of this project has a `cuda` method and no `to` method, and this may be one"
+    if context.project.own_cuda and isinstance(receiver, ast.Name) and _comes_from_outside(context, receiver):
+        own_class = min(context.project.own_cuda)
+        return f"class {own_class} of this project has a `cuda` method and no `to` method, and this may be one"
     return ""
+
+
+def _comes_from_outside(context: Context, name: ast.Name) -> bool:
+    """Whether a variable is a parameter or the item of a loop, so that what it is is not seen here."""
+    scope = context.tree.scopes.get(name) or context.tree.scope
+    home = scope.find(name.id)
+    bindings = home.names[name.id] if home is not None else []
+    return any(b.kind == "param" or isinstance(context.tree.parents.get(b.node), ast.For | ast.Tuple) for b in bindings)
 
 
 def _to_arguments(old: list[cst.Arg]) -> list[cst.Arg]:

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from torchport.analysis.devices import NAMED, key_of
 from torchport.analysis.literals import device_text
 from torchport.analysis.names import chain
+from torchport.analysis.scopes import Scope
 from torchport.analysis.uses import find_uses
 from torchport.model import Finding, Rule
 from torchport.rewrite.context import Context, New
-from torchport.rewrite.devices import device_sinks
+from torchport.rewrite.cst import argument, change_call, keyword_of
 from torchport.rewrite.guards import is_available
+
+if TYPE_CHECKING:
+    import libcst as cst
 
 CURRENT = ("torch.cuda.current_device", "torch.accelerator.current_device_index")
 NUMBERS = ("rank", "local_rank", "gpu", "gpu_id", "device_id", "local_gpu")
@@ -54,19 +59,37 @@ def _chosen(rule: Rule, context: Context) -> Iterator[Finding]:
 
 
 def _kept(rule: Rule, context: Context) -> Iterator[Finding]:
-    """``device = torch.cuda.current_device()`` that is used as a device is one."""
-    sinks = set(device_sinks(context)) | {
-        key
-        for call, func in context.methods("to")
-        if call.args and (key := key_of(context.tree, call.args[0], context.tree.scopes[call]))
-    }
+    """``device = torch.cuda.current_device()`` of which every use is that of a device is one."""
     for call in context.calls(*CURRENT):
         parent = context.tree.parents[call]
         if isinstance(parent, ast.Assign) and len(parent.targets) == 1:
-            scope = context.tree.scopes[call]
-            if key_of(context.tree, parent.targets[0], scope) in sinks:
+            reads = _reads(context, parent.targets[0], context.tree.scopes[call])
+            if reads and all(_is_device_argument(context, read) for read in reads):
                 context.claimed.add(call.func)
                 yield context.rewrite(rule, call, New(call, "shim.device()"))
+
+
+def _reads(context: Context, target: ast.expr, scope: Scope) -> list[ast.expr]:
+    """Where the file reads what has the key of ``target``."""
+    key = key_of(context.tree, target, scope)
+    if key is None:
+        return []
+    found: list[ast.expr] = []
+    for node in context.tree.names:
+        home = context.tree.scopes.get(node) or context.tree.scope
+        if isinstance(node.ctx, ast.Load) and key_of(context.tree, node, home) == key:
+            found.append(node)
+    return found
+
+
+def _is_device_argument(context: Context, node: ast.expr) -> bool:
+    parent = context.tree.parents[node]
+    if isinstance(parent, ast.keyword):
+        return parent.arg == "device"
+    method = parent.func.attr if isinstance(parent, ast.Call) and isinstance(parent.func, ast.Attribute) else ""
+    return (
+        isinstance(parent, ast.Call) and parent.args[:1] == [node] and method in ("to", "device", "cuda", "set_device")
+    )
 
 
 def _proved(context: Context) -> set[str]:
@@ -82,15 +105,21 @@ def _proved(context: Context) -> set[str]:
         if (text := device_text(node)) is not None and text.index:
             found.add(text.index)
     for definition in context.tree.definitions:
-        for argument in (*definition.args.args, *definition.args.kwonlyargs):
-            if isinstance(argument.annotation, ast.Name) and argument.annotation.id == "int":
-                found.add(argument.arg)
+        for parameter in (*definition.args.args, *definition.args.kwonlyargs):
+            if isinstance(parameter.annotation, ast.Name) and parameter.annotation.id == "int":
+                found.add(parameter.arg)
     return found - {""}
 
 
 def _handed(rule: Rule, context: Context) -> Iterator[Finding]:
     """Numbers in the place of a device argument."""
     proved = _proved(context)
+    counted = {
+        ast.unparse(target)
+        for call in context.calls(*CURRENT, "torchport.shim.current_device")
+        if isinstance(parent := context.tree.parents[call], ast.Assign)
+        for target in parent.targets
+    }
     for call in context.tree.calls:
         for node, ours in _device_arguments(context, call):
             doubt = "" if ours else "the function is not PyTorch's, and what it makes of a number is not seen here"
@@ -99,6 +128,8 @@ def _handed(rule: Rule, context: Context) -> Iterator[Finding]:
             elif ours and isinstance(node, ast.Call) and context.named(node.func, *CURRENT):
                 context.claimed.add(node.func)
                 yield context.rewrite(rule, node, New(node, "shim.device()"))
+            elif ".".join(chain(node)) in counted:
+                yield context.rewrite(rule, node, New(node, f"shim.device({context.source(node)})"))
             elif (name := chain(node)) and name[-1] in NUMBERS:
                 if not name[-1].endswith("rank") and ".".join(name) not in proved:
                     doubt = f"whether {'.'.join(name)} is a number is not seen here; --unsafe rewrites it"
@@ -128,6 +159,7 @@ def _memory(name: str) -> bool:
 
 def device_from_variable(rule: Rule, context: Context) -> Iterator[Finding]:
     """``torch.device(args.device)``: the shim reads what a user typed; also ``torch.device(0)``."""
+    yield from _options(rule, context)
     strings = {key for use in find_uses(context.tree) for key in use.keys if use.role in ("value", "member")}
     for call in context.calls("torch.device"):
         if len(call.args) == 2 and isinstance(call.args[0], ast.Name | ast.Attribute):
@@ -147,3 +179,31 @@ def device_from_variable(rule: Rule, context: Context) -> Iterator[Finding]:
             yield context.rewrite(rule, call, New(call, "shim.device()"))
         elif number or (key is not None and key in strings):
             yield context.rewrite(rule, call.func, New(call.func, "shim.device"))
+
+
+def _options(rule: Rule, context: Context) -> Iterator[Finding]:
+    """An option of argparse with a device as its default: what a user types for it is read as a device as well."""
+    for call in context.tree.calls:
+        if not isinstance(call.func, ast.Attribute) or call.func.attr != "add_argument":
+            continue
+        given = {k.arg: k.value for k in call.keywords}
+        default, kind = given.get("default"), given.get("type")
+        if default is None or not context.source(default).startswith(
+            (f"{context.shim}.device(", f"str({context.shim}.")
+        ):
+            continue
+        if kind is None:
+            yield _typed(rule, context, call)
+        elif isinstance(kind, ast.Name) and kind.id == "str":
+            yield context.rewrite(rule, kind, New(kind, "shim.device_string"))
+
+
+def _typed(rule: Rule, context: Context, call: ast.Call) -> Finding:
+    source = context.source(call)
+    new = argument(f"{context.shim}.device_string", "type")
+
+    def arguments(old: list[cst.Arg]) -> list[cst.Arg]:
+        place = next(i for i, arg in enumerate(old) if keyword_of(arg) == "default")
+        return [*old[: place + 1], new, *old[place + 1 :]]
+
+    return context.change(rule, call, lambda: change_call(source, None, arguments))

@@ -33,10 +33,12 @@ class _Placement:
     def __init__(self, tree: Tree, text: Text, name: str) -> None:
         self.tree, self.text, self.name = tree, text, name
         self.bodies = [(node, self._body(node)) for node in tree.definitions]
+        self.starts: list[int] = []
         self.torch = [node for node in tree.imports if _imports_torch(node) and not _for_types(tree, node)]
 
     def edits(self, starts: list[int]) -> list[Edit]:
         """Each import once, at most one for the uses of a block."""
+        self.starts = starts
         groups: dict[ast.stmt | None, list[int]] = {}
         for start in starts:
             if not self._bound(start):
@@ -55,8 +57,14 @@ class _Placement:
 
     def _bound(self, start: int) -> bool:
         """Whether the shim is imported already where ``start`` stands."""
-        homes = [self.tree.scope, *(self.tree.scopes[node] for node in self._functions(start))]
-        return any(b.target == SHIM for home in homes for b in home.names.get(self.name, ()))
+        functions = self._functions(start)
+        homes = [self.tree.scope, *(self.tree.scopes[node] for node in functions)]
+        nodes = [b.node for home in homes for b in home.names.get(self.name, ()) if b.target == SHIM]
+        imports = [node for node in nodes if isinstance(node, ast.stmt)]
+        return any(self.text.span(node)[1] <= start or (functions and self._is_top(node)) for node in imports)
+
+    def _is_top(self, node: ast.stmt) -> bool:
+        return self.tree.parents[node] is self.tree.module
 
     def _anchor(self, start: int) -> ast.stmt | None:
         """The import of torch next to which the shim is imported for this use; None for the head of the module."""
@@ -64,14 +72,29 @@ class _Placement:
             if self.tree.parents[node] is self.tree.module:
                 return self._last_of_run(node)
         for function in self._functions(start):
+            uses = [use for use in self.starts if function in self._functions(use)]
             for node in self.torch:
-                if self.tree.function(node) is function and self.text.span(node)[0] < start:
-                    return node
+                if self.tree.function(node) is function and self.text.span(node)[0] < uses[0]:
+                    return node if self._only_way(node) else None
         for node in self.torch:
             inside = any(isinstance(n, (*FUNCTIONS, ast.ClassDef)) for n in self.tree.ancestors(node))
             if not inside and (self._functions(start) or self.text.span(node)[0] < start):
-                return node
+                return node if self._only_way(node) else None
         return None
+
+    def _only_way(self, node: ast.stmt) -> bool:
+        """Whether no other branch of the statement around the import does without it and goes on all the same."""
+        for around in self.tree.ancestors(node):
+            if isinstance(around, ast.If) and around.orelse:
+                return False
+            if isinstance(around, ast.Try):
+                others = [n for part in (*around.handlers, *around.orelse) for n in ast.walk(part)]
+                if node in others or any(n in self.torch for n in others):
+                    return False
+            if isinstance(around, (*FUNCTIONS, ast.ClassDef)):
+                break
+        line = self.text.line_text(node.lineno).lstrip()
+        return line.startswith((b"import", b"from"))
 
     def _last_of_run(self, node: ast.stmt) -> ast.stmt:
         """The last import of torch in the run of imports that begins with ``node``, as sorted imports want it."""
