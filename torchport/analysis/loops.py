@@ -109,16 +109,11 @@ def _signs(tree: Tree) -> tuple[list[ast.Call], list[ast.Call]]:
 def _made_optimizers(tree: Tree) -> set[str]:
     """Names to which the file assigns an optimizer of PyTorch."""
     found = set()
-    for call in tree.calls:
-        qualified = qualify(tree, call.func) if isinstance(call.func, ast.Name | ast.Attribute) else None
-        parent = tree.parents[call]
-        if (
-            qualified
-            and qualified.name.startswith("torch.optim.")
-            and "lr_scheduler" not in qualified.name
-            and isinstance(parent, ast.Assign)
-        ):
-            found |= {_last_name(target) for target in parent.targets}
+    for assign in tree.every(ast.Assign):
+        if isinstance(assign.value, ast.Call) and isinstance(assign.value.func, ast.Name | ast.Attribute):
+            qualified = qualify(tree, assign.value.func)
+            if qualified and qualified.name.startswith("torch.optim.") and "lr_scheduler" not in qualified.name:
+                found |= {_last_name(target) for target in assign.targets}
     return found
 
 

@@ -17,6 +17,8 @@ GUARD = "it decides on code that only CUDA runs and that stays, on {}; the two m
 
 def hold_back(findings: list[Finding], rules: tuple[Rule, ...], context: Context) -> list[Finding]:
     """The findings, with those that must not be applied left for a person."""
+    if not any(finding.edits for finding in findings):
+        return findings
     reasons = dict(_in(findings, scripted(context), SCRIPTED, context))
     reasons.update(_in(findings, workers(context), WORKER, context))
     branches = {rule.code for rule in rules if rule.cuda_only == "branch"}
