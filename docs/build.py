@@ -1,0 +1,122 @@
+"""Write ``docs/rules/`` from the rule catalogue: ``python docs/build.py``; with ``--check`` only tell what is stale."""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from pathlib import Path
+
+from torchport.catalog import load_rules
+from torchport.model import TARGETS, Rule
+from torchport.report.rules import EFFECTS, READS, SAFETIES, SUPPORTS
+
+FOLDER = Path(__file__).parent / "rules"
+FAMILIES = {
+    "TP1": "Devices",
+    "TP2": "Mixed precision",
+    "TP3": "Distributed training",
+    "TP4": "Streams, events and graphs",
+    "TP5": "Memory, random numbers and flags",
+    "TP6": "Loading, checkpoints and compilation",
+    "TP7": "Steps and host syncs",
+    "TP8": "Dynamic shapes and recompilation",
+    "TP9": "CUDA-only kernels and libraries",
+}
+GENERATED = "<!-- Made from rules/ by docs/build.py: change the rule, not this page. -->"
+
+
+def pages(rules: Sequence[Rule]) -> dict[str, str]:
+    """File name in ``docs/rules/`` to content: one page a rule, and the index."""
+    return {"README.md": _text(index(rules))} | {f"{rule.code}.md": _text(page(rule)) for rule in rules}
+
+
+def _text(lines: Iterator[str]) -> str:
+    return "\n".join(lines) + "\n"
+
+
+def index(rules: Sequence[Rule]) -> Iterator[str]:
+    """The list of all rules, a table for each family."""
+    yield from (GENERATED, "", "# Rules", "")
+    yield "What happens on a TPU if nothing is done, and whether such code is rewritten. `torchport rules` prints this"
+    yield "list, `torchport rule CODE` one page."
+    for family, members in groupby(rules, key=lambda rule: rule.code[:3]):
+        yield from ("", f"## {family}: {FAMILIES[family]}", "")
+        yield from ("| code | name | finds | if nothing is done | rewrite |", "|---|---|---|---|---|")
+        for rule in members:
+            summary = rule.summary.replace("|", "\\|")
+            yield f"| [{rule.code}]({rule.code}.md) | {rule.name} | {summary} | {rule.effect} | {rule.safety} |"
+
+
+def page(rule: Rule) -> Iterator[str]:
+    """One rule, with the diff that its rewrite makes."""
+    yield from (GENERATED, "", f"# {rule.name} ({rule.code})", "")
+    yield from ("## What it finds", "", sentence(rule.summary), "")
+    yield from ("## Why it matters", "", *rule.why.strip().splitlines(), "")
+    yield f"If nothing is done: {EFFECTS[rule.effect]}."
+    if rule.since:
+        yield f"Holds for {rule.since}."
+    yield from ("", "## What becomes of it", "")
+    yield from (f"- target `{target}`: {SUPPORTS[rule.support[target]]}" for target in TARGETS)
+    yield from (f"- rewriting: {SAFETIES[rule.safety]}", f"- review: {READS[rule.review]}")
+    if rule.reason:
+        yield f"- left for a person: {rule.reason}"
+    yield from ("", "## Example")
+    yield from example(rule)
+    if rule.references:
+        yield from ("", "## References", "")
+        yield from (f"- <{reference}>" for reference in rule.references)
+
+
+def example(rule: Rule) -> Iterator[str]:
+    """The example as a diff for each target that the rule rewrites for, or as it is where there is none."""
+    before = rule.example["before"].strip("\n").splitlines()
+    targets = [target for target in TARGETS if target in rule.example]
+    if not targets:
+        yield from ("", "```python", *before, "```")
+    for target in targets:
+        after = rule.example[target].strip("\n").splitlines()
+        yield from ("", f"Target `{target}`:", "", "```diff")
+        yield from (line.rstrip() for line in difflib.ndiff(before, after) if not line.startswith("?"))
+        yield "```"
+
+
+def sentence(text: str) -> str:
+    """Summaries stand in lists, without a capital and a full stop."""
+    text = text.strip()
+    return text[0].upper() + text[1:] + ("" if text.endswith(".") else ".")
+
+
+def stale(wanted: dict[str, str]) -> list[str]:
+    """Names of pages that are missing, out of date, or of a rule that is gone."""
+    present = {path.name: path.read_text(encoding="utf-8") for path in FOLDER.glob("*.md")}
+    return sorted(name for name in wanted.keys() | present.keys() if wanted.get(name) != present.get(name))
+
+
+def write(wanted: dict[str, str]) -> None:
+    """Bring the folder up to date."""
+    FOLDER.mkdir(exist_ok=True)
+    for name in stale(wanted):
+        if name in wanted:
+            (FOLDER / name).write_text(wanted[name], encoding="utf-8", newline="\n")
+        else:
+            (FOLDER / name).unlink()
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Exit status: 0 up to date, 1 stale pages with ``--check``."""
+    wanted = pages(load_rules())
+    if list(arguments) == ["--check"]:
+        for name in stale(wanted):
+            print(f"docs/rules/{name} is stale: run `python docs/build.py`")
+        return 1 if stale(wanted) else 0
+    if arguments:
+        print("usage: python docs/build.py [--check]", file=sys.stderr)
+        return 2
+    write(wanted)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
