@@ -1,0 +1,152 @@
+"""One process, on every back end: process group, DistributedDataParallel, DataParallel, launching."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+
+import pytest
+import torch
+from shim_models import batches, mlp
+from torch import nn
+
+from torchport import shim
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+PORTS = iter(range(29640, 29700))
+DDP = """
+import os, torch
+import torch.distributed as dist
+from torchport import shim
+shim.init_process_group({arguments})
+device = shim.device()
+torch.manual_seed(0)
+model = torch.nn.Linear(4, 2)
+expected = [(model(torch.ones(1, 4)).sum()).item()]
+model.to(device)
+ddp = torch.nn.parallel.DistributedDataParallel(model, device_ids=shim.device_ids(0))
+optimizer = torch.optim.SGD(ddp.parameters(), lr=0.1)
+losses = []
+for _ in shim.steps(range(3)):
+    optimizer.zero_grad()
+    loss = ddp(torch.ones(1, 4).to(device)).sum()
+    loss.backward()
+    optimizer.step()
+    losses.append(loss.detach())
+losses = [v.item() for v in losses]
+assert abs(losses[0] - expected[0]) < 1e-3, (losses, expected)
+assert abs((losses[0] - losses[1]) - 1.0) < 1e-3, losses
+tensor = torch.ones(2).to(device)
+dist.all_reduce(tensor)
+assert tensor.tolist() == [1, 1]
+assert dist.get_world_size() == 1 and dist.get_rank() == 0
+dist.destroy_process_group()
+print("trained")
+"""
+
+
+def environment(**changes: str | None) -> dict[str, str | None]:
+    return {"MASTER_ADDR": "localhost", "MASTER_PORT": str(next(PORTS)), "RANK": "0", "WORLD_SIZE": "1", **changes}
+
+
+@pytest.mark.parametrize("arguments", ["'nccl'", "backend='cuda:nccl,cpu:gloo', init_method='env://'", "'gloo'", ""])
+def test_ddp_trains_at_world_size_one(run: Run, arguments: str) -> None:
+    result = run(DDP.format(arguments=arguments), **environment())
+    assert result.stdout.split()[-1:] == ["trained"], result.stderr
+
+
+def test_device_id_and_explicit_ranks(run: Run, name: str) -> None:
+    port = next(PORTS)
+    arguments = f"'nccl', init_method='tcp://localhost:{port}', world_size=1, rank=0, device_id=shim.device(0)"
+    result = run(DDP.format(arguments=arguments), RANK=None, WORLD_SIZE=None)
+    assert result.stdout.split()[-1:] == ["trained"], result.stderr
+
+
+def test_more_processes_than_devices_are_refused(run: Run, name: str) -> None:
+    if name not in ("xla", "tpu"):
+        pytest.skip("only TPU runtimes would train each process alone")
+    result = run("from torchport import shim\nshim.init_process_group('nccl')", **environment(WORLD_SIZE="2"))
+    assert result.returncode != 0
+    assert "RuntimeError: WORLD_SIZE=2, but" in result.stderr or "2 processes, but" in result.stderr
+
+
+def test_device_ids(name: str) -> None:
+    assert shim.device_ids(0) == ([0] if name == "cuda" else None)
+    assert shim.device_ids() == ([] if name == "cuda" else None)
+
+
+def test_data_parallel_passes_through() -> None:
+    torch.manual_seed(0)
+    model = mlp()
+    x = batches("mlp", 1)[0][0]
+    expected = model(x)
+    wrapped = shim.DataParallel(model, device_ids=None).to(shim.device())
+    assert isinstance(wrapped, nn.DataParallel)
+    assert wrapped.module is model
+    assert all(key.startswith("module.") for key in wrapped.state_dict())
+    result = wrapped(x.to(shim.device()))
+    assert torch.allclose(result.cpu(), expected, atol=1e-2)
+    result.sum().backward()
+    assert all(p.grad is not None for p in model.parameters())
+
+
+LAUNCH = """
+import sys, torch
+from torchport import shim
+def work(rank, word):
+    {body}
+    print("worked", rank, word, flush=True)
+if __name__ == "__main__":
+    {before}
+    result = shim.launch(work, args=("word",), nprocs={nprocs}, join={join})
+    if result is not None:
+        while not result.join():
+            pass
+"""
+
+
+@pytest.mark.parametrize("nprocs", ["1", "0", "shim.device_count()"])
+@pytest.mark.parametrize("join", ["True", "False"])
+def test_launch_runs_the_function(run: Run, nprocs: str, join: str, name: str) -> None:
+    if name == "cuda" and nprocs == "0":
+        pytest.skip("an error there, as nothing would run")
+    body = "assert torch.ones(2).to(shim.device()).sum().item() == 2"
+    result = run(LAUNCH.format(body=body, before="pass", nprocs=nprocs, join=join))
+    assert "worked 0 word" in result.stdout, result.stderr
+    assert result.returncode == 0, result.stderr
+
+
+def test_launch_after_seeding_and_touching_the_device(run: Run) -> None:
+    before = "shim.torch_manual_seed(0); torch.ones(1).to(shim.device()).item()"
+    result = run(LAUNCH.format(body="shim.torch_manual_seed(1)", before=before, nprocs="1", join="True"))
+    assert "worked 0 word" in result.stdout, result.stderr
+
+
+def test_launch_passes_errors_on(run: Run) -> None:
+    result = run(LAUNCH.format(body="raise ValueError('inside')", before="pass", nprocs="1", join="True"))
+    assert result.returncode != 0
+    assert "inside" in result.stderr
+
+
+def test_a_seed_before_a_launch_over_several_devices_starts_no_runtime(run: Run, name: str) -> None:
+    if name != "xla":
+        pytest.skip("only PyTorch/XLA shares out devices at launch")
+    result = run(
+        """
+import torch
+from torchport import shim
+shim.torch_manual_seed(3)
+assert shim.device_count() == 2 and not shim.is_initialized()
+model = torch.nn.Linear(2, 2)
+model.to(shim.device())
+first = torch.rand(3, device=shim.device()).tolist()
+shim.torch_manual_seed(3)
+assert torch.rand(3, device=shim.device()).tolist() == first
+try:
+    shim.launch(print, nprocs=2)
+except RuntimeError as error:
+    print(error)
+""",
+        CPU_NUM_DEVICES="2",
+    )
+    assert "was started before" in result.stdout, result.stderr

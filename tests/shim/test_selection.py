@@ -1,0 +1,126 @@
+"""The back end is chosen at first use, from what is really there, and nothing starts before that."""
+
+from __future__ import annotations
+
+import importlib.util
+import statistics
+import subprocess
+from collections.abc import Callable
+
+import pytest
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+HAS_XLA = importlib.util.find_spec("torch_xla") is not None
+
+
+def test_importing_loads_nothing_and_is_quick(run: Run) -> None:
+    program = """
+import sys, time, torch
+before = time.perf_counter()
+import torchport.shim as shim
+print(time.perf_counter() - before)
+assert not {"torch_xla", "libcst", "click"} & set(sys.modules), sys.modules
+assert shim.selection._chosen is None
+"""
+    seconds = []
+    for _ in range(5):
+        result = run(program, plain=True, TORCHPORT_BACKEND=None, TORCH_DEVICE_BACKEND_AUTOLOAD="0")
+        assert result.returncode == 0, result.stderr
+        seconds.append(float(result.stdout))
+    assert statistics.median(seconds) < 0.1  # 0.02 on a quiet machine
+
+
+def test_defining_functions_and_classes_chooses_nothing(run: Run) -> None:
+    result = run("""
+import torch
+from torchport import shim
+class Double(torch.autograd.Function):
+    @staticmethod
+    @shim.custom_fwd(cast_inputs=torch.float16)
+    def forward(ctx, x):
+        return 2 * x
+    @staticmethod
+    @shim.custom_bwd
+    def backward(ctx, g):
+        return 2 * g
+@shim.autocast()
+def f(x):
+    return x
+assert shim.selection._chosen is None
+""")
+    assert result.returncode == 0, result.stderr
+
+
+@pytest.mark.parametrize("wanted", ["gpu", "cuda:0", "xla,cpu"])
+def test_an_unknown_name_is_one_clear_error(run: Run, wanted: str) -> None:
+    result = run("from torchport import shim\nshim.device()", plain=True, TORCHPORT_BACKEND=wanted)
+    assert result.returncode != 0
+    assert f"TORCHPORT_BACKEND={wanted} names no back end; set it to one of cpu, cuda, tpu, xla" in result.stderr
+
+
+@pytest.mark.parametrize("wanted", ["cuda", "xla", "tpu"])
+def test_a_back_end_that_is_not_there_is_one_clear_error(run: Run, wanted: str) -> None:
+    import torch
+
+    there = {"cuda": torch.cuda.is_available(), "xla": HAS_XLA, "tpu": False}
+    if there[wanted]:
+        pytest.skip(f"{wanted} is there")
+    result = run("from torchport import shim\nshim.is_available()", plain=True, TORCHPORT_BACKEND=wanted)
+    assert result.returncode != 0
+    assert f"RuntimeError: TORCHPORT_BACKEND={wanted}, but " in result.stderr
+
+
+def test_the_name_may_be_written_in_capitals(run: Run) -> None:
+    program = "from torchport import shim\nprint(shim.backend().name)"
+    assert run(program, plain=True, TORCHPORT_BACKEND=" CPU ").stdout.strip() == "cpu"
+
+
+def test_unset_means_what_is_there(run: Run, name: str) -> None:
+    result = run("from torchport import shim\nprint(shim.backend().name)", TORCHPORT_BACKEND=None)
+    assert result.stdout.split()[-1:] == [name], result.stderr
+
+
+def test_installing_torch_xla_alone_does_not_choose_it(run: Run) -> None:
+    import torch
+
+    if torch.cuda.is_available():
+        pytest.skip("CUDA comes first")
+    program = "import sys\nfrom torchport import shim\nprint(shim.backend().name, 'torch_xla' in sys.modules)"
+    result = run(program, plain=True, TORCHPORT_BACKEND=None, PJRT_DEVICE=None, TORCH_DEVICE_BACKEND_AUTOLOAD="0")
+    assert result.stdout.split() == ["cpu", "False"], result.stderr
+
+
+def test_asking_for_the_device_starts_no_runtime(run: Run, name: str) -> None:
+    if name != "xla":
+        pytest.skip("only PyTorch/XLA has a runtime that must not start early")
+    result = run("""
+import torch
+from torchport import shim
+def f(device=shim.device()):
+    return device
+assert f() == torch.device("xla")
+shim.is_available(), shim.device_count(), shim.accelerator_type(), shim.current_device(), shim.set_device(0)
+shim.is_bf16_supported(), shim.is_fused_optimizer_supported(), shim.is_pin_memory_supported(), shim.device_ids(0)
+shim.GradScaler(), shim.autocast(), shim.steps([])
+torch.nn.Linear(2, 2)
+assert not shim.is_initialized()
+shim.init()
+assert shim.is_initialized()
+""")
+    assert result.returncode == 0, result.stderr
+
+
+def test_a_backward_pass_on_the_cpu_first_does_not_spoil_the_device(run: Run) -> None:
+    result = run("""
+import torch
+from torchport import shim
+device = shim.device()
+model = torch.nn.Linear(2, 1)
+model(torch.ones(1, 2)).sum().backward()
+torch.autograd.grad(model(torch.ones(1, 2)).sum(), model.weight)
+model.to(device)
+model(torch.ones(1, 2).to(device)).sum().backward()
+shim.sync()
+print(model.weight.grad.tolist())
+""")
+    assert result.stdout.strip().endswith("[[2.0, 2.0]]"), result.stderr

@@ -1,0 +1,120 @@
+"""Mixed precision: autocast, the gradient scaler, and the decorators for custom autograd functions."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any
+
+import torch
+
+from torchport.shim.notices import notice
+from torchport.shim.selection import backend
+
+
+class autocast:
+    """torch.cuda.amp.autocast for every back end: a context manager and a decorator.
+
+    TPUs compute in bfloat16 whatever 16-bit dtype was asked. On the CPU back end it is off, as torch.cuda.amp.autocast is
+    without a GPU. With ``device_type`` it is torch.autocast for that device; a CUDA name stands for the accelerator.
+    """
+
+    def __init__(
+        self,
+        enabled: bool = True,
+        dtype: torch.dtype | None = None,
+        cache_enabled: bool | None = True,
+        *,
+        device_type: str | None = None,
+    ) -> None:
+        self._enabled = enabled
+        self._dtype = dtype
+        self._cache_enabled = cache_enabled
+        self._device_type = device_type
+        self._entered: list[AbstractContextManager[Any]] = []
+
+    def __enter__(self) -> autocast:
+        context = self._context()
+        context.__enter__()
+        self._entered.append(context)
+        return self
+
+    def __exit__(self, *exception: Any) -> bool | None:
+        return self._entered.pop().__exit__(*exception)
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def decorated(*args: Any, **kwargs: Any) -> Any:
+            with self._context():
+                return function(*args, **kwargs)
+
+        return decorated
+
+    def _context(self) -> AbstractContextManager[Any]:
+        chosen = backend()
+        own = chosen.device_type
+        asked = None if self._device_type is None else torch.device(self._device_type).type
+        if asked is not None and asked not in ("cuda", own):
+            return torch.autocast(asked, self._dtype, self._enabled, self._cache_enabled)
+        named = asked == own
+        return chosen.autocast(self._dtype, bool(self._enabled), self._cache_enabled, named)
+
+
+class GradScaler(torch.amp.GradScaler):
+    """torch.cuda.amp.GradScaler; on TPUs and on the CPU it is disabled, because bfloat16 needs no loss scaling.
+
+    Disabled, ``scale()`` returns the loss, ``step()`` steps the optimizer, and a state written on CUDA is accepted.
+    """
+
+    def __init__(
+        self,
+        init_scale: float = 2.0**16,
+        growth_factor: float = 2.0,
+        backoff_factor: float = 0.5,
+        growth_interval: int = 2000,
+        enabled: bool = True,
+    ) -> None:
+        scales = backend().scales_gradients
+        super().__init__("cuda", init_scale, growth_factor, backoff_factor, growth_interval, enabled and scales)
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take over a saved state; one written where scaling was off says nothing, and the scale stays as it is."""
+        if self.is_enabled() and not state_dict:
+            notice("GradScaler: the state was saved where loss scaling is off; the scale starts afresh")
+            return
+        super().load_state_dict(state_dict)
+
+
+def custom_fwd(fwd: Callable[..., Any] | None = None, *, cast_inputs: torch.dtype | None = None) -> Any:
+    """torch.cuda.amp.custom_fwd for the device of this back end."""
+    if fwd is None:
+        return functools.partial(custom_fwd, cast_inputs=cast_inputs)
+    return _lazily(fwd, lambda function: _custom_fwd(function, cast_inputs))
+
+
+def custom_bwd(bwd: Callable[..., Any]) -> Any:
+    """torch.cuda.amp.custom_bwd for the device of this back end."""
+    return _lazily(bwd, lambda function: torch.amp.custom_bwd(function, device_type=backend().autocast_type))
+
+
+def _custom_fwd(function: Callable[..., Any], cast_inputs: torch.dtype | None) -> Callable[..., Any]:
+    chosen = backend()
+    dtype = None if cast_inputs is None else chosen.amp_dtype(cast_inputs)
+    decorated: Callable[..., Any] = torch.amp.custom_fwd(function, device_type=chosen.autocast_type, cast_inputs=dtype)
+    return decorated
+
+
+def _lazily(
+    function: Callable[..., Any], decorate: Callable[[Callable[..., Any]], Callable[..., Any]]
+) -> Callable[..., Any]:
+    """Decorate at the first call: a class body must not choose the back end."""
+    made: list[Callable[..., Any]] = []
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if not made:
+            made.append(decorate(function))
+        return made[0](*args, **kwargs)
+
+    return call

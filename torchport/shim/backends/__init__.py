@@ -1,0 +1,1 @@
+"""One module a back end, each with one ``Backend`` subclass; the modules are found by listing this folder."""

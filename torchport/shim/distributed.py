@@ -1,0 +1,82 @@
+"""Several processes: process group, launcher, and the wrappers that name devices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from torchport.shim.notices import notice
+from torchport.shim.selection import backend
+
+
+def device_ids(*ids: Any) -> list[Any] | None:
+    """``device_ids`` for DistributedDataParallel: ``ids`` on CUDA, None where a process has one device."""
+    return backend().device_ids(ids)
+
+
+class DataParallel(torch.nn.DataParallel[torch.nn.Module]):
+    """torch.nn.DataParallel. With one device a process it passes calls through, and keeps ``.module`` and its keys."""
+
+    def __init__(
+        self, module: torch.nn.Module, device_ids: Any = None, output_device: Any = None, dim: int = 0
+    ) -> None:
+        if backend().data_parallel():
+            super().__init__(module, device_ids, output_device, dim)
+            return
+        torch.nn.Module.__init__(self)
+        self.module = module
+        self.device_ids: list[Any] = []
+        self.output_device = output_device
+        self.dim = dim
+        if backend().accelerator:
+            notice(f"DataParallel: {backend().name} drives one device a process, so the module runs on that one")
+
+
+def init_process_group(
+    backend: str | None = None,
+    init_method: str | None = None,
+    timeout: Any = None,
+    world_size: int = -1,
+    rank: int = -1,
+    store: Any = None,
+    group_name: str = "",
+    pg_options: Any = None,
+    device_id: Any = None,
+) -> None:
+    """torch.distributed.init_process_group; "nccl" becomes what this back end has (gloo, xla, tpu_dist).
+
+    Raises:
+        RuntimeError: the environment describes more processes than the runtime of this back end knows of.
+    """
+    arguments: dict[str, Any] = {
+        "init_method": init_method,
+        "timeout": timeout,
+        "world_size": world_size,
+        "rank": rank,
+        "store": store,
+        "group_name": group_name,
+        "pg_options": pg_options,
+        "device_id": device_id,
+    }
+    _this_backend().init_process_group(None if backend is None else str(backend).lower(), arguments)
+
+
+def launch(
+    fn: Callable[..., Any],
+    args: tuple[Any, ...] = (),
+    nprocs: int = 1,
+    join: bool = True,
+    daemon: bool = False,
+    start_method: str = "spawn",
+) -> Any:
+    """torch.multiprocessing.spawn: run ``fn(rank, *args)`` in one process for each device.
+
+    PyTorch/XLA starts a process (on a CPU a thread) for every device of the host whatever ``nprocs`` says.
+    """
+    options = {"join": join, "daemon": daemon, "start_method": start_method}
+    return _this_backend().launch(fn, tuple(args), int(nprocs), options)
+
+
+_this_backend = backend  # ``backend`` is a parameter of torch's signature above
