@@ -81,6 +81,10 @@ class Finding:
     """Findings of one group are applied together or not at all."""
     shim: bool = False
     """The new text uses the name ``shim``."""
+    now: tuple[int, int] = (0, 0)
+    """Line and column in the rewritten file, where one was made."""
+    reason_now: str = ""
+    """The reason with the line numbers of the rewritten file."""
     start: int = 0
     end: int = 0
     """UTF-8 offsets in the text that was looked at; of no meaning outside the worker."""

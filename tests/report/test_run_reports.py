@@ -78,15 +78,14 @@ def test_the_verbose_text_has_every_edit_and_note() -> None:
     assert lines[-1] == "Notes: 1"
 
 
-def test_lines_are_those_of_the_file_as_it_is_now() -> None:
-    before = b"".join(b"%d\n" % n for n in range(1, 13))
-    after = b"import x\n" + before.replace(b"4\n", b"four\n4\n").replace(b"8\n", b"")
-    file = FileResult("a.py", applied=[READ], left=[LEFT], before=before, after=after)
+def test_places_are_those_of_the_file_as_it_is_now() -> None:
+    left = replace(LEFT, now=(10, 14), reason="see line 9", reason_now="see line 10")
+    file = FileResult("a.py", applied=[replace(READ, now=(9, 10))], left=[left], before=b"x\n" * 12, after=b"y\n" * 13)
     written = list(text.render(Run("write", "portable", examined=1, files=[file])))
-    assert "a.py:10:10 TP901 a Triton kernel: no one can" in written
+    assert "a.py:10:14 TP901 a Triton kernel: see line 10" in written
     assert "a.py: line 9" in written
     told = list(text.render(Run("check", "portable", examined=1, files=[file])))
-    assert "a.py:9:10 TP901 a Triton kernel: no one can" in told
+    assert "a.py:9:10 TP901 a Triton kernel: see line 9" in told
     assert "a.py: line 7" in told
 
 

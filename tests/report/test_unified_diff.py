@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from torchport.report.diff import line_map, unified
+from torchport.report.diff import unified
 
 LINES = [b"line %d\n" % n for n in range(40)]
 OLD = b"".join(LINES)
@@ -92,18 +92,3 @@ def test_the_text_of_a_hunk() -> None:
         b"@@ -2,7 +2,7 @@\n b\n c\n d\n-e\n+E\n f\n g\n h\n\\ No newline at end of file\n"
     )
     assert unified("a.py", before, before) == b""
-
-
-def test_lines_are_followed_through_an_edit() -> None:
-    after = b"import x\n" + OLD.replace(b"line 5\n", b"").replace(b"line 9\n", b"nine\nten\n")
-    to_new = line_map(OLD, after)
-    lines, new = OLD.splitlines(), after.splitlines()
-    for number, line in enumerate(lines, start=1):
-        if line not in (b"line 5", b"line 9"):
-            assert new[to_new(number) - 1] == line
-    assert to_new(6) == 7
-    assert new[to_new(10) - 1] == b"nine"
-
-
-def test_lines_of_a_file_that_is_emptied() -> None:
-    assert line_map(b"a\nb\n", b"")(2) == 1

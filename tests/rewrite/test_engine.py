@@ -43,6 +43,27 @@ def test_lines_of_findings_are_those_of_the_file_before(migrate: Callable[..., O
     assert [(f.line, f.column) for f in outcome.left] == [(3, 5)]
 
 
+def test_places_in_the_new_text_are_known(migrate: Callable[..., Outcome]) -> None:
+    outcome = migrate(
+        "import torch\n"
+        "def a(x): e = x.cuda(); return e.is_cuda, x.half()\n"
+        'def f(device="cuda"):\n'
+        '    if device[:4] == "cuda": return torch.ones(1).cuda().half()\n'
+    )
+    lines = (outcome.text or "").splitlines()
+    places = {
+        (finding.code, finding.now[0]): lines[finding.now[0] - 1][finding.now[1] - 1 :] for finding in outcome.left
+    }
+    assert places["TP205", 3].startswith("x.half()")
+    assert places["TP205", 5].startswith("torch.ones(1).to(shim.device()).half()")
+    assert places["TP101", 5].startswith('"cuda"')
+    for finding in outcome.applied:
+        assert lines[finding.now[0] - 1][finding.now[1] - 1] == finding.old[0]
+    held = next(finding for finding in outcome.left if "line" in finding.reason)
+    assert "on line 4" in held.reason or "with line 4" in held.reason
+    assert "with line 5" in held.reason_now
+
+
 def test_a_stub_is_read_and_not_rewritten(migrate: Callable[..., Outcome]) -> None:
     outcome = migrate('import torch\nx = torch.device("cuda")\n', path="api.pyi")
     assert outcome.text is None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from torchport.project.git import find_repository
@@ -24,22 +24,6 @@ def unified(path: str, before: bytes, after: bytes) -> bytes:
     head = b"diff --git " + _quoted(b"a/" + name) + b" " + _quoted(b"b/" + name) + b"\n"
     head += b"--- " + _file_name(b"a/" + name) + b"+++ " + _file_name(b"b/" + name)
     return head + b"".join(_hunk(group, old, new) for group in _groups(old, new))
-
-
-def line_map(before: bytes, after: bytes) -> Callable[[int], int]:
-    """From a line number of ``before`` to that of ``after``; a line that is gone gives the place where it was."""
-    old, new = _lines(before), _lines(after)
-    moves = [(0, 0)]
-    for group in _groups(old, new):
-        for tag, start, end, new_start, new_end in group:
-            if tag != "equal":
-                moves += [(start, new_start), (end, new_end)]
-
-    def to_new(line: int) -> int:
-        old_start, new_start = max(move for move in moves if move[0] < line)
-        return min(new_start + line - old_start, max(len(new), 1))
-
-    return to_new
 
 
 def _name(path: str) -> str:

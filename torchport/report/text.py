@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from torchport.model import FileResult, Finding, Problem, Review
@@ -67,17 +67,17 @@ class _Report:
     def __init__(self, run: Run, verbose: bool, style: Style) -> None:
         self.run, self.verbose, self.style = run, verbose, style
         self.rewritten = {} if run.mode != "write" or run.refusal else {file.path: file for file in run.changed()}
-        self.line_maps: dict[str, Callable[[int], int]] = {}
 
     def line(self, path: str, finding: Finding) -> int:
-        if path not in self.rewritten:
-            return finding.line
-        if path not in self.line_maps:
-            self.line_maps[path] = _lines_after(self.rewritten[path])
-        return self.line_maps[path](finding.line)
+        return self.place(path, finding)[0]
+
+    def place(self, path: str, finding: Finding) -> tuple[int, int]:
+        """Line and column in the file as it is now."""
+        return finding.now if path in self.rewritten and finding.now[0] else (finding.line, finding.column)
 
     def where(self, path: str, finding: Finding) -> str:
-        return f"{printable(path)}:{self.line(path, finding)}:{finding.column}"
+        line, column = self.place(path, finding)
+        return f"{printable(path)}:{line}:{column}"
 
     def section(self, title: str, lines: Sequence[str]) -> Iterator[str]:
         if lines:
@@ -113,7 +113,8 @@ class _Report:
 
     def finding(self, group: Sequence[tuple[str, Finding]]) -> str:
         path, first = group[0]
-        reason = f": {_one_line(first.reason)}" if first.reason else ""
+        words = first.reason_now if path in self.rewritten and first.reason_now else first.reason
+        reason = f": {_one_line(words)}" if words else ""
         also = _line_list([self.line(path, finding) for path, finding in group[1:]], without=self.line(path, first))
         others = f" (also {also})" if also else ""
         code = self.style.paint(first.code, "cyan")
@@ -151,12 +152,6 @@ def _to_review(findings: Sequence[Finding]) -> Iterator[str]:
         yield "To review: " + ", ".join(
             f"{numbers[review]:,} {how}" for review, how in REVIEWS.items() if numbers[review]
         )
-
-
-def _lines_after(file: FileResult) -> Callable[[int], int]:
-    from torchport.report.diff import line_map
-
-    return line_map(file.before, file.after or b"")
 
 
 def _line_list(lines: Iterable[int], without: int = 0) -> str:

@@ -118,6 +118,7 @@ def _migrate(source: Source, migrator: Migrator) -> Outcome:
     first = parse(source.text, source.path)
     index = migrator.index
     applied: list[Finding] = []
+    passes: list[int] = []
     tree, text = first, original
     read_only = STUB if source.path.endswith(".pyi") else ""
     for _ in range(PASSES):
@@ -132,15 +133,18 @@ def _migrate(source: Source, migrator: Migrator) -> Outcome:
             break
         edits += shim_imports(tree, text, chosen, context.shim)
         applied += [_located(f, text, original, origin) for f in chosen]
+        passes += [len(origin.passes)] * len(chosen)
         try:
             tree, text = _spliced(source, text, edits, origin)
         except SyntaxError as error:
             return _refused(applied, f"the result would not compile ({error.msg})")
     else:
         return _refused(applied, "the edits did not come to an end; please report this file")
-    left = [_located(f, text, original, origin) for f in findings if f.reason]
+    remaining = [f for f in findings if f.reason]
+    left = [_located(f, text, original, origin) for f in remaining]
     if not applied:
         return Outcome(left=left)
+    last, done = text, len(origin.passes)
     stem = PurePath(source.path).stem
     handed_on = stem == "__init__" or stem in migrator.project.imported
     dead = unused_imports(first, tree, text, handed_on)
@@ -152,7 +156,19 @@ def _migrate(source: Source, migrator: Migrator) -> Outcome:
         why = "a second run would change it again"
     if why:
         return _refused(applied, why, left)
+    applied = [replace(f, now=text.position(origin.forward(f.start, k))) for f, k in zip(applied, passes, strict=True)]
+    left = [_now(f, raw, last, text, origin, done) for f, raw in zip(left, remaining, strict=True)]
     return Outcome(applied, left, after)
+
+
+def _now(finding: Finding, raw: Finding, last: Text, text: Text, origin: Origin, done: int) -> Finding:
+    """The finding with its place in the new text; ``raw`` was found in ``last``, the text after ``done`` passes."""
+
+    def line(mark: re.Match[str]) -> str:
+        return str(text.line(origin.forward(last.starts[int(mark[1]) - 1], done)))
+
+    reason = LINE_MARK.sub(line, raw.reason)
+    return replace(finding, now=text.position(origin.forward(raw.start, done)), reason_now=reason)
 
 
 def _spliced(source: Source, text: Text, edits: list[Edit], origin: Origin) -> tuple[Tree, Text]:

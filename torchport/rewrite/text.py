@@ -118,6 +118,20 @@ class Origin:
             shift += size - (edit.end - edit.start)
         self.passes.append(spans)
 
+    def forward(self, offset: int, since: int) -> int:
+        """Where ``offset``, a byte of the text before pass ``since``, is in the newest text."""
+        for spans in self.passes[since:]:
+            shift = 0
+            for start, end, old_start, old_end in spans:
+                if offset < old_start:
+                    break
+                if offset < old_end:
+                    offset, shift = start, 0
+                    break
+                shift = end - old_end
+            offset += shift
+        return offset
+
     def __call__(self, offset: int) -> int:
         """Where ``offset`` was before all passes; a place inside new text goes to the start of what it replaced."""
         for spans in reversed(self.passes):
