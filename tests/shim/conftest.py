@@ -22,6 +22,8 @@ if importlib.util.find_spec("torch") is None:
     collect_ignore_glob = ["test_*.py"]  # the core environment: the shim is tested in those that have torch
 else:
     os.environ["TORCHPORT_BACKEND"] = BACKEND
+    if BACKEND != "xla":
+        os.environ.pop("PJRT_DEVICE", None)
     sys.path.insert(0, str(ROOT))
     if BACKEND == "xla":
         os.environ.setdefault("PJRT_DEVICE", "CPU")
@@ -73,10 +75,13 @@ def run(tmp_path: pathlib.Path) -> Callable[..., subprocess.CompletedProcess[str
 
 @pytest.fixture(autouse=True)
 def _unchanged_defaults() -> Iterator[None]:
-    """A test may change torch's defaults; the next one must not see it."""
-    yield
-    if "torch" in sys.modules:
-        import torch
+    """A test may change torch's defaults; the next one must not see it, nor which notices were given."""
+    import torch
 
+    from torchport.shim import notices
+
+    notices._said.clear()
+    yield
+    if torch.get_default_dtype() != torch.float32 or torch.get_default_device() != torch.device("cpu"):
         torch.set_default_device(None)
         torch.set_default_dtype(torch.float32)

@@ -68,7 +68,7 @@ def test_decorator_reuse_and_nesting(name: str) -> None:
     expected = torch.float32 if name == "cpu" else torch.bfloat16
     assert decorated(x).dtype == decorated(x).dtype == expected
     with outer:
-        with outer, shim.autocast(False):
+        with shim.autocast(True, torch.bfloat16), shim.autocast(False):
             assert (x @ x).dtype == torch.float32
         assert (x @ x).dtype == expected
     assert (x @ x).dtype == torch.float32

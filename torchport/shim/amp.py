@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
@@ -13,55 +12,35 @@ from torchport.shim.notices import notice
 from torchport.shim.selection import backend
 
 
-class autocast:
-    """torch.cuda.amp.autocast for every back end: a context manager and a decorator.
+def autocast(
+    enabled: bool = True,
+    dtype: torch.dtype | None = None,
+    cache_enabled: bool | None = True,
+    *,
+    device_type: str | None = None,
+) -> Any:
+    """torch.cuda.amp.autocast for every back end: gives a context manager that is also a decorator.
 
     TPUs compute in bfloat16 whatever 16-bit dtype was asked. On the CPU back end it is off, as torch.cuda.amp.autocast is
-    without a GPU. With ``device_type`` it is torch.autocast for that device; a CUDA name stands for the accelerator.
+    without a GPU. With ``device_type`` it is torch.autocast for that device; a CUDA name stands for the accelerator. What
+    is given is torch.autocast's own object wherever it is on, so that torch.compile traces through it.
     """
-
-    def __init__(
-        self,
-        enabled: bool = True,
-        dtype: torch.dtype | None = None,
-        cache_enabled: bool | None = True,
-        *,
-        device_type: str | None = None,
-    ) -> None:
-        self._enabled = enabled
-        self._dtype = dtype
-        self._cache_enabled = cache_enabled
-        self._device_type = device_type
-        self._entered: list[AbstractContextManager[Any]] = []
-
-    def __enter__(self) -> autocast:
-        context = self._context()
-        context.__enter__()
-        self._entered.append(context)
-        return self
-
-    def __exit__(self, *exception: Any) -> bool | None:
-        return self._entered.pop().__exit__(*exception)
-
-    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(function)
-        def decorated(*args: Any, **kwargs: Any) -> Any:
-            with self._context():
-                return function(*args, **kwargs)
-
-        return decorated
-
-    def _context(self) -> AbstractContextManager[Any]:
-        chosen = backend()
-        own = chosen.device_type
-        asked = None if self._device_type is None else torch.device(self._device_type).type
-        if asked is not None and asked not in ("cuda", own):
-            return torch.autocast(asked, self._dtype, self._enabled, self._cache_enabled)
-        named = asked == own
-        return chosen.autocast(self._dtype, bool(self._enabled), self._cache_enabled, named)
+    chosen = backend()
+    own = chosen.device_type
+    asked = None if device_type is None else torch.device(device_type).type
+    if asked is not None and asked not in ("cuda", own):
+        return torch.autocast(asked, dtype, enabled, cache_enabled)
+    return chosen.autocast(dtype, bool(enabled), cache_enabled, asked == own)
 
 
-class GradScaler(torch.amp.GradScaler):
+class _AnyGradScaler(type):
+    """Makes isinstance true of a scaler that somebody else made, of PyTorch's own class."""
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, torch.amp.GradScaler)
+
+
+class GradScaler(torch.amp.GradScaler, metaclass=_AnyGradScaler):
     """torch.cuda.amp.GradScaler; on TPUs and on the CPU it is disabled, because bfloat16 needs no loss scaling.
 
     Disabled, ``scale()`` returns the loss, ``step()`` steps the optimizer, and a state written on CUDA is accepted.

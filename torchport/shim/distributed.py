@@ -16,7 +16,14 @@ def device_ids(*ids: Any) -> list[Any] | None:
     return backend().device_ids(ids)
 
 
-class DataParallel(torch.nn.DataParallel[torch.nn.Module]):
+class _AnyDataParallel(type):
+    """Makes isinstance true of a model that somebody else wrapped, in PyTorch's own class."""
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, torch.nn.DataParallel)
+
+
+class DataParallel(torch.nn.DataParallel[torch.nn.Module], metaclass=_AnyDataParallel):
     """torch.nn.DataParallel. With one device a process it passes calls through, and keeps ``.module`` and its keys."""
 
     def __init__(

@@ -7,6 +7,8 @@ import sys
 import threading
 from types import FrameType
 
+import torch
+
 logger = logging.getLogger("torchport.shim")
 
 _said: set[tuple[str, int, str]] = set()
@@ -16,6 +18,8 @@ _INSIDE = (__name__.rpartition(".")[0], "contextlib", "functools")
 
 def notice(message: str) -> None:
     """Log ``message`` as a warning, with file and line of the caller outside this package, once per call site."""
+    if torch.compiler.is_compiling():  # a traced function has no frames to look at
+        return
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and _is_inside(frame):
         frame = frame.f_back

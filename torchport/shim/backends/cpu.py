@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import platform
 from collections.abc import Callable, Mapping
@@ -13,6 +12,19 @@ import torch
 
 from torchport.shim.backends.base import Backend, run_in_place, without
 from torchport.shim.notices import notice
+
+
+class _Off:
+    """A context manager and decorator that does nothing; plain methods, which torch.compile can trace."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *exception: object) -> None:
+        return None
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        return function
 
 
 class CpuBackend(Backend):
@@ -48,7 +60,7 @@ class CpuBackend(Backend):
         self, dtype: torch.dtype | None, enabled: bool, cache_enabled: bool | None, named: bool
     ) -> AbstractContextManager[Any]:
         if not named:  # torch.cuda.amp.autocast() disables itself without a GPU
-            return contextlib.nullcontext()
+            return _Off()
         return torch.autocast("cpu", dtype=dtype, enabled=enabled, cache_enabled=cache_enabled)
 
     def memory_action(self, what: str, device: Any = None) -> bool:
