@@ -40,7 +40,7 @@ class Rule:
     since: str = ""
     references: tuple[str, ...] = ()
     cuda_only: Literal["", "branch", "choice"] = ""
-    """A test stays as long as a site of this rule does that it guards, in any branch or only in ``a if test else b``."""
+    """A test stays as long as a site of this rule that it guards: in any branch, or only in ``a if test else b``."""
     source: str = ""
     """Where the rule is written, ``devices.toml:12``."""
 

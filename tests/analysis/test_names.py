@@ -61,7 +61,9 @@ def test_is_torch(text: str, name: str) -> None:
     "text",
     [
         pytest.param("import torch\ntorch = fake\ntorch.cuda.x", id="assigned as well"),
-        pytest.param("try:\n    import torch\nexcept OSError:\n    import other as torch\ntorch.cuda.x", id="two imports"),
+        pytest.param(
+            "try:\n    import torch\nexcept OSError:\n    import other as torch\ntorch.cuda.x", id="two imports"
+        ),
         pytest.param("from helpers import *\ntorch.cuda.x", id="star"),
     ],
 )

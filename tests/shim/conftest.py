@@ -82,6 +82,6 @@ def _unchanged_defaults() -> Iterator[None]:
 
     notices._said.clear()
     yield
-    if torch.get_default_dtype() != torch.float32 or torch.get_default_device() != torch.device("cpu"):
+    torch.set_default_dtype(torch.float32)
+    if torch.empty(0).device.type != "cpu":
         torch.set_default_device(None)
-        torch.set_default_dtype(torch.float32)

@@ -36,7 +36,7 @@ class Gpt(nn.Module):
             part.view(batch, length, 2, WIDTH // 2).transpose(1, 2)
             for part in self.attention(self.before_attention(x)).split(WIDTH, dim=2)
         )
-        # On TorchTPU's CPU plug-in only the MATH kernel has a backward pass; tpu_on_cpu.bring_up() switches the others off
+        # TorchTPU's CPU plug-in has a backward pass for the MATH kernel only; bring_up() switches the others off
         y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
         x = x + self.projection(y.transpose(1, 2).reshape(batch, length, WIDTH))
         return self.head(self.last(x + self.mlp(self.before_mlp(x))))

@@ -115,7 +115,8 @@ class TestGradScaler:
 
     def test_takes_states_of_other_back_ends(self, name: str) -> None:
         scaler = shim.GradScaler()
-        written = {"scale": 8.0, "growth_factor": 2.0, "backoff_factor": 0.5, "growth_interval": 9, "_growth_tracker": 0}
+        written = {"scale": 8.0, "growth_factor": 2.0, "backoff_factor": 0.5, "growth_interval": 9}
+        written["_growth_tracker"] = 0
         scaler.load_state_dict(written)
         assert scaler.get_scale() == (8.0 if name == "cuda" else 1.0)
         scaler.load_state_dict({})

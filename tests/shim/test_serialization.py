@@ -174,9 +174,7 @@ class TestLoad:
         torch.save(state, tmp_path / "a.pt")
         return tmp_path / "a.pt"
 
-    @pytest.mark.parametrize(
-        "location", ["cuda", "cuda:0", torch.device("cuda"), torch.device("cuda:0"), "own", 0]
-    )
+    @pytest.mark.parametrize("location", ["cuda", "cuda:0", torch.device("cuda"), torch.device("cuda:0"), "own", 0])
     @pytest.mark.parametrize("tag", ["cpu", "cuda:0", "cuda:3", "tpu:0"])
     def test_a_named_accelerator_is_this_one(self, path: pathlib.Path, location: Any, tag: str) -> None:
         if tag != "cpu":
@@ -219,7 +217,7 @@ class TestLoad:
 
         path = tmp_path / "x.pt"
         torch.save({"a": AsXla(), "b": torch.ones(2)}, path)
-        with open(path, "rb") as file:
+        with path.open("rb") as file:
             for source in (path, file):
                 read = shim.load(source, map_location=location, weights_only=False)
                 assert read["a"].device.type == ("cpu" if location == "cpu" else shim.device().type)

@@ -56,9 +56,12 @@ def test_continue_and_break(counter: Counter) -> None:
 
 
 def test_an_exception_in_the_body_passes(counter: Counter) -> None:
-    with pytest.raises(KeyError, match="body"):
+    def loop() -> None:
         for _ in counter.steps(range(3)):
             raise KeyError("body")
+
+    with pytest.raises(KeyError, match="body"):
+        loop()
     gc.collect()
     assert counter.count == 1
 

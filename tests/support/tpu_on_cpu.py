@@ -5,8 +5,8 @@ As a module: call ``bring_up()`` before torch is imported.
 
 Needs ``torch-tpu`` and one of two plug-ins: ``lammps-jax-pjrt-cpu`` (preferred: it also takes torch.compile) or
 ``xla-cpu-pjrt``. ``TPU_LIBRARY_PATH`` names another. Neither can do what only a TPU can: the Mosaic kernels of
-scaled_dot_product_attention with gradients (so the MATH kernel is chosen here), the cumsum family (it aborts the process),
-page-locked memory, memory statistics, more than one device.
+scaled_dot_product_attention with gradients (so the MATH kernel is chosen here), the cumsum family (it aborts the
+process), page-locked memory, memory statistics, more than one device.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What a migrated program imports: torch.cuda's names, for CUDA, TorchTPU, PyTorch/XLA and the CPU.
 
-The back end is chosen at first use: ``TORCHPORT_BACKEND``, else CUDA, TorchTPU, PyTorch/XLA, CPU in the order of what is
-really there. Importing this package starts no runtime. Emulated and dropped features say so through ``logging``
+The back end is chosen at first use: ``TORCHPORT_BACKEND``, else CUDA, TorchTPU, PyTorch/XLA, CPU, in that order of what
+is really there. Importing this package starts no runtime. Emulated and dropped features say so through ``logging``
 ("torchport.shim"), once per call site.
 """
 

@@ -21,9 +21,9 @@ def autocast(
 ) -> Any:
     """torch.cuda.amp.autocast for every back end: gives a context manager that is also a decorator.
 
-    TPUs compute in bfloat16 whatever 16-bit dtype was asked. On the CPU back end it is off, as torch.cuda.amp.autocast is
-    without a GPU. With ``device_type`` it is torch.autocast for that device; a CUDA name stands for the accelerator. What
-    is given is torch.autocast's own object wherever it is on, so that torch.compile traces through it.
+    TPUs compute in bfloat16 whatever 16-bit dtype was asked. On the CPU back end it is off, as torch.cuda.amp.autocast
+    is without a GPU. With ``device_type`` it is torch.autocast for that device; a CUDA name stands for the accelerator.
+    What is given is torch.autocast's own object wherever it is on, so that torch.compile traces through it.
     """
     chosen = backend()
     own = chosen.device_type

@@ -49,4 +49,4 @@ def set_default_tensor_type(t: Any) -> None:
     if kind not in _DTYPES:
         raise TypeError(f"invalid type object: {name!r} is no floating point tensor type")
     torch.set_default_dtype(_DTYPES[kind])
-    torch.set_default_device(device() if place == "torch.cuda" else None)
+    torch.set_default_device(device() if place == "torch.cuda" else "cpu")

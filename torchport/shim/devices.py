@@ -79,7 +79,7 @@ def get_device_name(device: Any = None) -> str:
 
 
 def get_device_properties(device: Any = None) -> Any:
-    """An object with ``name``, ``total_memory`` (bytes, 0 where unknown), ``multi_processor_count``, and more on CUDA."""
+    """An object with ``name``, ``total_memory`` (bytes, 0 where unknown), ``multi_processor_count``; more on CUDA."""
     return backend().device_properties(device)
 
 

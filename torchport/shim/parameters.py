@@ -1,9 +1,9 @@
 """Keep Parameter objects when a module moves to a device whose tensors are of another kind.
 
-``Module.to("xla")`` and ``.to("tpu")`` make new Parameters, one for each place: tied weights come apart, and an optimizer
-built before the move goes on training the old ones, without a word. On CUDA the objects stay. torch's own switch
-(``torch.__future__.set_swap_module_params_on_conversion``) keeps them too, but then ``load_state_dict`` of an nn.LSTM and
-moving a module with weight_norm raise. So the move itself is wrapped, and each new tensor put into the old object.
+``Module.to("xla")`` and ``.to("tpu")`` make new Parameters, one for each place: tied weights come apart, and an
+optimizer built before the move goes on training the old ones, without a word. On CUDA the objects stay. torch's own
+switch (``torch.__future__.set_swap_module_params_on_conversion``) keeps them too, but then ``load_state_dict`` of an
+nn.LSTM and moving a module with weight_norm raise. So the move is wrapped, and each new tensor put into the old object.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from torch.nn.parameter import UninitializedParameter
 _MARK = "_torchport_keeps_parameters"
 
 
-def keep_parameter_objects() -> None:
-    """Make every Module keep its Parameter objects across a move."""
+def keep_parameter_objects(after_move: Callable[[], None] | None = None) -> None:
+    """Make every Module keep its Parameter objects across a move; ``after_move`` is called when some were moved."""
     original = torch.nn.Module._apply
     if hasattr(original, _MARK):
         return
@@ -39,6 +39,8 @@ def keep_parameter_objects() -> None:
                 continue
             else:
                 put_into(old, new)
+                if after_move is not None:
+                    after_move()
             self._parameters[key] = old
         return result
 

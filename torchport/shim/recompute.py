@@ -15,8 +15,8 @@ _UNKNOWN_TO_XLA = ("context_fn", "determinism_check", "debug", "early_stop")
 def checkpoint_on_xla(function: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
     """torch.utils.checkpoint.checkpoint by torch_xla's own, whose optimisation barriers keep the recomputation.
 
-    ``use_reentrant=False`` is emulated: keyword arguments are bound, and an input that needs no gradient is made to carry
-    one, so that the parameters inside still get theirs.
+    ``use_reentrant=False`` is emulated: keyword arguments are bound, and one more input carries a gradient, so that the
+    parameters inside get theirs even if no other input needs one.
     """
     from torch_xla.utils.checkpoint import checkpoint
 

@@ -26,11 +26,12 @@ def save(
 ) -> None:
     """torch.save that writes CPU tensors from a TPU, so that every machine can read the file.
 
-    The live objects stay where they are; tensors that share memory share it in the file. On CUDA and CPU it is torch.save.
+    The live objects stay where they are, and tensors that share memory share it in the file. On CUDA and on the CPU it
+    is torch.save.
     """
     chosen = backend()
     if not chosen.saves_own_tensors:
-        chosen.sync()  # run what is pending once, not once a tensor
+        chosen.synchronize()  # run what is pending once, not once a tensor
         pickle_module = portable_pickle_module(pickle_module, chosen.tensor_key)
     torch.save(
         obj,
@@ -53,9 +54,9 @@ def load(
 ) -> Any:
     """torch.load for files of every back end.
 
-    A CUDA, XLA or TPU name in ``map_location`` (also as value of a dict) stands for the device of this back end. Without
-    ``map_location``, tensors that were saved on an accelerator come back on this one, and others on the CPU. Callables go
-    to torch as they are.
+    A CUDA, XLA or TPU name in ``map_location`` (also as value of a dict) stands for the device of this back end.
+    Without ``map_location``, tensors that were saved on an accelerator come back on this one, and others on the CPU.
+    Callables go to torch as they are.
     """
     arguments: dict[str, Any] = {"weights_only": weights_only, "mmap": mmap, **pickle_load_args}
     if pickle_module is not None:

@@ -19,9 +19,9 @@ def sync() -> None:
 def steps(iterable: Iterable[T]) -> Iterable[T]:
     """``iterable``, with one step boundary after each turn of the loop over it.
 
-    The boundary comes whatever the body does: ``continue``, ``break``, an exception. On eager back ends the very
-    object is returned. Elsewhere the result hands on the attributes of ``iterable`` (``len``, ``sampler``, ``dataset``),
-    and what iterating raises is raised as it is.
+    The boundary comes whatever the body does: ``continue``, ``break``, an exception. On eager back ends the very object
+    is returned. Elsewhere the result hands on the attributes of ``iterable`` (``len``, ``sampler``, ``dataset``), and
+    what iterating raises is raised as it is.
     """
     result: Iterable[T] = backend().steps(iterable)
     return result

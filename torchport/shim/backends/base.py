@@ -99,7 +99,7 @@ class Backend:
         return self.name
 
     def device_properties(self, device: Any = None) -> Any:
-        """An object with at least ``name``, ``total_memory`` (bytes), ``multi_processor_count``, ``major``, ``minor``."""
+        """An object with ``name``, ``total_memory`` (bytes), ``multi_processor_count``, ``major`` and ``minor``."""
         return SimpleNamespace(
             name=self.device_name(), total_memory=self.total_memory(), multi_processor_count=1, major=0, minor=0
         )
@@ -171,7 +171,7 @@ class Backend:
         return None
 
     def memory_action(self, what: str, device: Any = None) -> bool:
-        """Do what torch.cuda.``what`` does (``empty_cache``, ``reset_peak_memory_stats``); False where there is none."""
+        """Do what torch.cuda.``what`` does, such as ``empty_cache``; False where there is no such thing."""
         return False
 
     # Files

@@ -15,7 +15,11 @@ from torchport.shim.backends.base import Backend, run_in_place, without, world_s
 from torchport.shim.notices import notice
 from torchport.shim.parameters import keep_parameter_objects
 
-_LAUNCH_VARIABLES = {"TORCH_TPU_SLICEBUILDER_ADDRESSES": "localhost:8471", "TORCH_TPU_TOPOLOGY": "1,1,1"}
+_LAUNCH_VARIABLES = {
+    "LOCAL_RANK": "0",
+    "TORCH_TPU_SLICEBUILDER_ADDRESSES": "localhost:8471",
+    "TORCH_TPU_TOPOLOGY": "1,1,1",
+}
 _DISTRIBUTED = "cpu:gloo,tpu:tpu_dist"
 _STATE_BYTES = 16
 
@@ -58,9 +62,12 @@ class TpuBackend(Backend):
 
     # Random numbers
 
+    def seed_everything(self, seed: int) -> None:
+        torch.manual_seed(seed % 2**64)  # what torch makes of a negative seed; TorchTPU refuses one
+
     def seed_accelerator(self, seed: int) -> None:
         for generator in self._generators():
-            generator.manual_seed(seed)
+            generator.manual_seed(seed % 2**64)
 
     def initial_seed(self) -> int:
         return int(self._generators()[0].initial_seed())
@@ -153,8 +160,8 @@ def _can_pin() -> bool:
 def _layer_norm_in_float32() -> Any:
     """Make autocast run layer_norm in float32, as on CUDA.
 
-    TorchTPU's autocast leaves it out, and its lowering rejects a bfloat16 input with float32 weights: a transformer under
-    autocast would not train. The rule is put where autocast keeps its own, so it also holds while a checkpoint is recomputed.
+    TorchTPU's autocast leaves it out, and its lowering rejects a bfloat16 input with float32 weights: a transformer
+    would not train. The rule is put where autocast keeps its own, so it also holds while a checkpoint is recomputed.
     """
     key = "AutocastPrivateUse1"
     if torch._C._dispatch_has_kernel_for_dispatch_key("aten::layer_norm", key):

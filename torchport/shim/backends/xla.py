@@ -73,7 +73,7 @@ class XlaBackend(Backend):
     def start(self) -> None:
         import torch_xla  # noqa: F401  the device name works from here on
 
-        keep_parameter_objects()
+        keep_parameter_objects(self._seed_if_pending)
         _before_first_backward(self.init)
 
     # The runtime
@@ -85,12 +85,9 @@ class XlaBackend(Backend):
 
     def init(self) -> None:
         import torch_xla
-        import torch_xla.core.xla_model as xm
 
         torch_xla.device()
-        if self._pending_seed is not None:
-            seed, self._pending_seed = self._pending_seed, None
-            xm.set_rng_state(seed)
+        self._seed_if_pending()
 
     def device_count(self) -> int:
         import torch_xla.runtime as xr
@@ -122,8 +119,10 @@ class XlaBackend(Backend):
         import torch_xla.core.xla_model as xm
 
         self.init()
+        state = xm.get_rng_state()
         torch_xla.sync(wait=True)
         xm.wait_device_ops()  # what earlier boundaries launched
+        xm.set_rng_state(state)  # a boundary moves the generator on, waiting must not
 
     # Steps
 
@@ -139,11 +138,19 @@ class XlaBackend(Backend):
     # Random numbers
 
     def seed_accelerator(self, seed: int) -> None:
-        """Seed now where that cannot spoil a later launch, else when the runtime starts."""
+        """Seed now where that cannot spoil a later launch, else as soon as the runtime runs."""
         self._last_seed = seed
         self._pending_seed = seed % 2**64
-        if self.is_initialized() or self.device_count() == 1:
+        launched = "PJRT_LOCAL_PROCESS_RANK" in os.environ
+        if launched or self.is_initialized() or self.device_count() == 1:
             self.init()
+
+    def _seed_if_pending(self) -> None:
+        import torch_xla.core.xla_model as xm
+
+        if self._pending_seed is not None:
+            seed, self._pending_seed = self._pending_seed, None
+            xm.set_rng_state(seed)
 
     def seed_everything(self, seed: int) -> None:
         torch.manual_seed(seed)
