@@ -90,39 +90,55 @@ def test_data_parallel_passes_through() -> None:
     assert all(p.grad is not None for p in model.parameters())
 
 
-LAUNCH = """
-import sys, torch
+LAUNCHES = """
+import torch
 from torchport import shim
+
 def work(rank, word):
-    {body}
+    shim.torch_manual_seed(1)
+    assert torch.ones(2).to(shim.device()).sum().item() == 2
     print("worked", rank, word, flush=True)
+
+def fail(rank):
+    raise ValueError("inside")
+
 if __name__ == "__main__":
-    {before}
-    result = shim.launch(work, args=("word",), nprocs={nprocs}, join={join})
-    if result is not None:
-        while not result.join():
-            pass
+    shim.torch_manual_seed(0)
+    assert shim.launch(work, ("plain",)) is None
+    running = shim.launch(work, args=("unjoined",), nprocs=max(shim.device_count(), 1), join=False)
+    while not running.join():
+        pass
+    try:
+        shim.launch(fail, nprocs=1)
+    except Exception as error:
+        print("raised", "inside" in str(error), flush=True)
+    torch.ones(1).to(shim.device()).sum().item()
+    shim.launch(work, ("touched",), nprocs=1)
 """
 
 
-@pytest.mark.parametrize(("nprocs", "join"), [("1", "True"), ("shim.device_count()", "False")])
-def test_launch_runs_the_function(run: Run, nprocs: str, join: str) -> None:
-    body = "assert torch.ones(2).to(shim.device()).sum().item() == 2"
-    result = run(LAUNCH.format(body=body, before="pass", nprocs=nprocs, join=join))
-    assert "worked 0 word" in result.stdout, result.stderr
+def test_launch(run: Run) -> None:
+    """Joined or not, with an error, after seeding, and after the device was touched."""
+    result = run(LAUNCHES)
+    words = [line for line in result.stdout.splitlines() if line.startswith(("worked", "raised"))]
+    expected = ["worked 0 plain", "worked 0 unjoined", "raised True", "worked 0 touched"]
+    assert words == expected, result.stderr
     assert result.returncode == 0, result.stderr
 
 
-def test_launch_after_seeding_and_touching_the_device(run: Run) -> None:
-    before = "shim.torch_manual_seed(0); torch.ones(1).to(shim.device()).item()"
-    result = run(LAUNCH.format(body="shim.torch_manual_seed(1)", before=before, nprocs="1", join="True"))
-    assert "worked 0 word" in result.stdout, result.stderr
+NOTHING = """
+from torchport import shim
+if __name__ == "__main__":
+    shim.launch(print, ("worked",), nprocs=0)
+"""
 
 
-def test_launch_passes_errors_on(run: Run) -> None:
-    result = run(LAUNCH.format(body="raise ValueError('inside')", before="pass", nprocs="1", join="True"))
-    assert result.returncode != 0
-    assert "inside" in result.stderr
+def test_launching_no_process_is_never_silent(run: Run, name: str) -> None:
+    result = run(NOTHING)
+    if name == "cuda":
+        assert "nprocs must be at least 1" in result.stderr
+    else:
+        assert "0 worked" in result.stdout, result.stderr
 
 
 def test_a_seed_before_a_launch_over_several_devices_starts_no_runtime(run: Run, name: str) -> None:

@@ -63,6 +63,8 @@ def group() -> None:
 def run(arguments: Sequence[str]) -> int:
     """Run one command line; every way that it can end gives an exit status, and a failure says why."""
     prepare_streams()
+    if not arguments and COMPLETION not in os.environ:
+        return _no_command()
     if COMPLETION in os.environ:
         group.main(list(arguments), prog_name="torchport", complete_var=COMPLETION)
     try:
@@ -81,6 +83,13 @@ def run(arguments: Sequence[str]) -> int:
 
         traceback.print_exc()
         print_error("this is a mistake in torchport; please report it with the lines above")
+    return FAILED
+
+
+def _no_command() -> int:
+    """Show the help and fail; releases of click differ in what they do here."""
+    with click.Context(group, info_name="torchport") as context:
+        click.echo(context.get_help(), err=True)
     return FAILED
 
 
