@@ -27,6 +27,7 @@ _ENVIRONMENT = {
     "TPU_ACCELERATOR_TYPE": "v5litepod-1",
     "NPROC": "16",  # threads of the plug-in; with two, computations that wait for each other can take both and hang
 }
+_EXACT = "--xla_cpu_use_xnnpack=false"  # with XNNPACK gradients are off by a thousandth
 # PJRT_Api is a header of 40 bytes and then function pointers; PJRT_Client_Create is the eleventh
 _CLIENT_CREATE = 40 + 10 * ctypes.sizeof(ctypes.c_void_p)
 _OPTIONS, _NUMBER_OF_OPTIONS = 16, 24  # offsets in PJRT_Client_Create_Args
@@ -70,6 +71,8 @@ def bring_up() -> None:
         os.environ.setdefault(key, value)
     plugin = find_plugin()
     os.environ["TPU_LIBRARY_PATH"] = str(plugin)
+    if plugin.name == "xla_cpu_pjrt.so" and "xnnpack" not in os.environ.get("XLA_FLAGS", ""):
+        os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {_EXACT}".strip()
     _ask_for_one_device(plugin)
     warnings.filterwarnings("ignore", message="<TorchTpu/")
     with warnings.catch_warnings():
