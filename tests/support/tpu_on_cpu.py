@@ -27,7 +27,7 @@ _ENVIRONMENT = {
     "TPU_ACCELERATOR_TYPE": "v5litepod-1",
     "NPROC": "16",  # threads of the plug-in; with two, computations that wait for each other can take both and hang
 }
-_EXACT = "--xla_cpu_use_xnnpack=false"  # XNNPACK keeps the weights of its first call: later gradients are those of stale weights
+_EXACT = "--xla_cpu_use_xnnpack=false"  # XNNPACK keeps the weights of its first call: later gradients use stale ones
 # PJRT_Api is a header of 40 bytes and then function pointers; PJRT_Client_Create is the eleventh
 _CLIENT_CREATE = 40 + 10 * ctypes.sizeof(ctypes.c_void_p)
 _OPTIONS, _NUMBER_OF_OPTIONS = 16, 24  # offsets in PJRT_Client_Create_Args
