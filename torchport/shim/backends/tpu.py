@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from torchport.shim.backends.base import Backend, run_in_place, without, world_size_from_environment
+from torchport.shim.batch_norm import right_running_statistics
 from torchport.shim.notices import notice
 from torchport.shim.parameters import keep_parameter_objects
 
@@ -43,6 +44,7 @@ class TpuBackend(Backend):
     def start(self) -> None:
         keep_parameter_objects()
         _layer_norm_in_float32()
+        right_running_statistics("PrivateUse1")
 
     def device_count(self) -> int:
         from torch_tpu._internal.utils import hardware

@@ -22,6 +22,7 @@ from torchport.shim.backends.base import (
     without,
     world_size_from_environment,
 )
+from torchport.shim.batch_norm import right_running_statistics
 from torchport.shim.notices import notice
 from torchport.shim.parameters import keep_parameter_objects
 from torchport.shim.steps import mark_steps
@@ -75,6 +76,7 @@ class XlaBackend(Backend):
 
         keep_parameter_objects(self._seed_if_pending)
         _before_first_backward(self.init)
+        right_running_statistics("XLA")
 
     # The runtime
 
