@@ -15,6 +15,7 @@ def right_running_statistics(key: str) -> Any:
     Without it training is right and ``eval()`` is not, in silence: TorchTPU 0.2.0 leaves them at zero and one, and
     PyTorch/XLA 2.9 takes the variance without Bessel's correction. The kernel here asks the back end for the output
     alone, so that one that gets them right would not update them twice. instance_norm comes through here as well.
+    On PyTorch/XLA it is not reached under ``torch.inference_mode()``, where nobody should train.
 
     Args:
         key: the dispatch key of the back end, ``"XLA"`` or ``"PrivateUse1"``.
@@ -49,11 +50,11 @@ def right_running_statistics(key: str) -> Any:
     return library  # the rule lasts as long as this object
 
 
-@torch.no_grad()
 def _update(running_mean: Any, running_var: Any, tensor: torch.Tensor, momentum: float) -> None:
     """Move both towards the mean and the unbiased variance of each channel (dimension 1) of ``tensor``."""
-    values = tensor.detach().to(torch.promote_types(tensor.dtype, torch.float32))
-    others = [dimension for dimension in range(tensor.dim()) if dimension != 1]
-    variance, mean = torch.var_mean(values, others)
-    running_mean.mul_(1 - momentum).add_(mean.to(running_mean.dtype), alpha=momentum)
-    running_var.mul_(1 - momentum).add_(variance.to(running_var.dtype), alpha=momentum)
+    with torch.no_grad():
+        values = tensor.detach().to(torch.promote_types(tensor.dtype, torch.float32))
+        others = [dimension for dimension in range(tensor.dim()) if dimension != 1]
+        variance, mean = torch.var_mean(values, others)
+        running_mean.mul_(1 - momentum).add_(mean.to(running_mean.dtype), alpha=momentum)
+        running_var.mul_(1 - momentum).add_(variance.to(running_var.dtype), alpha=momentum)
