@@ -61,7 +61,7 @@ def test_exceptions_become_failures() -> None:
 
 
 def test_too_deep_recursion() -> None:
-    (result,) = run(["eval('-' * 3000 + '1')"])
+    (result,) = run(["(lambda again: again(again))(lambda again: again(again))"])
     assert result == Failure("recursion", "nested too deeply")
 
 
