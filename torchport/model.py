@@ -85,6 +85,8 @@ class Finding:
     """Line and column in the rewritten file, where one was made."""
     reason_now: str = ""
     """The reason with the line numbers of the rewritten file."""
+    perhaps: bool = False
+    """The file does not show it for certain: reported only with ``--pedantic``."""
     start: int = 0
     end: int = 0
     """UTF-8 offsets in the text that was looked at; of no meaning outside the worker."""
