@@ -41,6 +41,8 @@ class Rule:
     references: tuple[str, ...] = ()
     cuda_only: Literal["", "branch", "choice"] = ""
     """A test stays as long as a site of this rule that it guards: in any branch, or only in ``a if test else b``."""
+    lint_only: bool = False
+    """``torchport lint`` runs it, ``torchport migrate`` does not."""
     source: str = ""
     """Where the rule is written, ``devices.toml:12``."""
 

@@ -91,6 +91,7 @@ def migrate(
     paths: Sequence[str], rules: tuple[Rule, ...], options: Options, *, progress: Progress = no_progress
 ) -> Run:
     """Migrate the files under ``paths``; with mode ``write`` the files themselves, otherwise only in the result."""
+    rules = tuple(rule for rule in rules if not rule.lint_only)
 
     def work_for(facts: ProjectFacts) -> Work:
         from torchport.rewrite import Migrator

@@ -1,6 +1,7 @@
 """Every folder of ``fixtures/``: what becomes of ``before.py``, what is left, and what must hold of every rewrite.
 
 ``pytest tests/rewrite --snapshot-update`` writes ``portable.py`` and ``findings.txt`` anew; read the difference.
+A case of a rule that lint alone runs has ``fixed.py``, what ``lint --fix --unsafe`` makes of it.
 """
 
 from __future__ import annotations
@@ -11,12 +12,16 @@ from pathlib import Path
 
 import pytest
 
+from torchport.catalog import load_rules
 from torchport.model import Finding, Rule
 from torchport.rewrite import Outcome
 from torchport.rewrite.comments import comments
 
 FOLDER = Path(__file__).parents[2] / "fixtures"
-CASES = sorted(path.parent for path in FOLDER.glob("*/before.py"))
+ALL = sorted(path.parent for path in FOLDER.glob("*/before.py"))
+LINT_ONLY = frozenset(rule.code for rule in load_rules() if rule.lint_only)
+LINTED = [case for case in ALL if case.name.partition("-")[0] in LINT_ONLY]
+CASES = [case for case in ALL if case not in LINTED]
 NOTHING = [case for case in CASES if case.name.startswith("noop-")]
 
 cases = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -77,15 +82,45 @@ def test_no_site_is_both_rewritten_and_left(case: Path, migrate: Callable[..., O
     assert not done & {(f.code, f.line, f.column) for f in outcome.left}
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", LINTED, ids=lambda case: case.name)
+def test_lint_finds_and_fixes_what_is_recorded(
+    case: Path, inspect: Callable[..., Outcome], fix: Callable[..., Outcome], snapshot: object
+) -> None:
+    before = read(case)
+    found, fixed = inspect(before), fix(before, unsafe=True)
+    assert not found.problems
+    assert not fixed.problems
+    snapshot.snapshot_dir = case  # type: ignore[attr-defined]
+    snapshot.assert_match(listed(found.left), "findings.txt")  # type: ignore[attr-defined]
+    if fixed.text is None:
+        assert not (case / "fixed.py").exists(), "it was fixed once and is not any more"
+        return
+    snapshot.assert_match(fixed.text, "fixed.py")  # type: ignore[attr-defined]
+    assert comments(fixed.text) == comments(before)
+    assert fix(fixed.text, unsafe=True).text is None
+
+
+@pytest.mark.parametrize("case", LINTED, ids=lambda case: case.name)
+def test_lint_of_crlf_gives_the_same(case: Path, inspect: Callable[..., Outcome], fix: Callable[..., Outcome]) -> None:
+    before = read(case)
+    crlf = before.replace("\n", "\r\n")
+    places = [[(f.line, f.column, f.code) for f in inspect(text).left] for text in (before, crlf)]
+    assert places[0] == places[1]
+    plain, other = fix(before, unsafe=True).text, fix(crlf, unsafe=True).text
+    assert other == (None if plain is None else plain.replace("\n", "\r\n"))
+
+
+@pytest.mark.parametrize("case", ALL, ids=lambda case: case.name)
 def test_case_is_named_after_its_rule(case: Path, rules: tuple[Rule, ...]) -> None:
     code = case.name.partition("-")[0]
     assert code in {rule.code for rule in rules} | {"noop", "place"}
 
 
-def test_every_rule_has_a_case(migrate: Callable[..., Outcome], rules: tuple[Rule, ...]) -> None:
+def test_every_rule_has_a_case(
+    migrate: Callable[..., Outcome], inspect: Callable[..., Outcome], rules: tuple[Rule, ...]
+) -> None:
     seen = set()
-    for case in CASES:
-        outcome = migrate(read(case))
+    for case in ALL:
+        outcome = inspect(read(case)) if case in LINTED else migrate(read(case))
         seen |= {finding.code for finding in [*outcome.applied, *outcome.left]}
     assert {rule.code for rule in rules} == seen

@@ -21,7 +21,10 @@ OPTIONAL = {
     "match": list,
     "rename": dict,
     "cuda_only": str,
+    "lint_only": bool,
 }
+LINT_FAMILIES = ("TP7", "TP8")
+"""Their rules are for ``torchport lint`` alone, unless one says ``lint_only = false``."""
 KNOWN = {*TEXT, *OPTIONAL, "support", "triggers", "example"}
 
 
@@ -120,6 +123,7 @@ def _rule(entry: dict[str, Any], where: str) -> Rule:
         since=entry.get("since", ""),
         references=tuple(entry.get("references", ())),
         cuda_only=entry.get("cuda_only", ""),
+        lint_only=entry.get("lint_only", entry["code"].startswith(LINT_FAMILIES)),
         source=where,
     )
 

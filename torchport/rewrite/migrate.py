@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING
@@ -18,7 +18,7 @@ from torchport.rewrite.context import Context, Transformer, shorten
 from torchport.rewrite.hold import hold_back
 from torchport.rewrite.imports import unused_imports
 from torchport.rewrite.placement import shim_imports, shim_name
-from torchport.rewrite.rename import Index, build_index, rename_imports, rename_uses
+from torchport.rewrite.rename import build_index, rename_imports, rename_uses
 from torchport.rewrite.text import Origin, Text, overlap, splice
 
 if TYPE_CHECKING:
@@ -77,19 +77,37 @@ class Outcome:
 
 
 class Migrator:
-    """Rewrites what can be proved and reports the rest, one source after the other. Nothing is written here."""
+    """Rewrites what can be proved and reports the rest, one source after the other. Nothing is written here.
+
+    ``checks`` are transformers of the layers above, by the names that rules give them.
+    """
 
     def __init__(
-        self, rules: tuple[Rule, ...], target: Target, *, unsafe: bool = False, project: ProjectFacts | None = None
+        self,
+        rules: tuple[Rule, ...],
+        target: Target,
+        *,
+        unsafe: bool = False,
+        project: ProjectFacts | None = None,
+        checks: Mapping[str, Transformer] | None = None,
     ) -> None:
         self.prefilter = Prefilter(rules)
         self.index = build_index(rules, target)
         self.target, self.unsafe, self.project = target, unsafe, project or ProjectFacts()
+        self.transformers = TRANSFORMERS | dict(checks or {})
 
     def __call__(self, source: Source) -> Outcome:
         """What becomes of ``source``; a text that fails a check is not given back."""
+        return self._guarded(_migrate, source)
+
+    def inspect(self, source: Source) -> Outcome:
+        """Every finding in ``source`` as it is: those that a rewrite would mend carry their edits."""
+        return self._guarded(_inspect, source)
+
+    def _guarded(self, work: Callable[[Source, Migrator], Outcome], source: Source) -> Outcome:
+        """The outcome of ``work``, or the problem of a source that cannot be parsed."""
         try:
-            return _migrate(source, self)
+            return work(source, self)
         except SyntaxError as error:
             return Outcome(problems=[Problem(_syntax(error), error.lineno or 0)])
         except (RecursionError, MemoryError, ValueError) as error:
@@ -114,16 +132,14 @@ def _migrate(source: Source, migrator: Migrator) -> Outcome:
     original, origin = Text(source.text), Origin()
     if not migrator.prefilter.search(original.bytes):
         return Outcome()
-    rules = migrator.prefilter.rules
     first = parse(source.text, source.path)
-    index = migrator.index
     applied: list[Finding] = []
     passes: list[int] = []
     tree, text = first, original
     read_only = STUB if source.path.endswith(".pyi") else ""
     for _ in range(PASSES):
         context = migrator.context(tree, text)
-        findings = _findings(rules, index, context)
+        findings = _findings(migrator, context)
         if not read_only:
             read_only = next((READ_ONLY[f.name] for f in findings if f.name in READ_ONLY), "")
         if read_only:
@@ -152,7 +168,7 @@ def _migrate(source: Source, migrator: Migrator) -> Outcome:
         tree, text = _spliced(source, text, dead, origin)
     after = text.bytes.decode()
     why = fault(source.text, first, after, tree, source.path, origin.touched_comment)
-    if not why and dead and _choose(_findings(rules, index, migrator.context(tree, text)))[0]:
+    if not why and dead and _choose(_findings(migrator, migrator.context(tree, text)))[0]:
         why = "a second run would change it again"
     if why:
         return _refused(applied, why, left)
@@ -177,21 +193,34 @@ def _spliced(source: Source, text: Text, edits: list[Edit], origin: Origin) -> t
     return parse(new, source.path), Text(new)
 
 
-def _findings(rules: tuple[Rule, ...], index: Index, context: Context) -> list[Finding]:
+def _inspect(source: Source, migrator: Migrator) -> Outcome:
+    text = Text(source.text)
+    if not migrator.prefilter.search(text.bytes):
+        return Outcome()
+    findings = _findings(migrator, migrator.context(parse(source.text, source.path), text))
+    stub = STUB if source.path.endswith(".pyi") else ""
+    read_only = stub or next((READ_ONLY[f.name] for f in findings if f.name in READ_ONLY), "")
+    if read_only:
+        run_all_the_same = frozenset() if stub else frozenset(r.code for r in migrator.prefilter.rules if r.lint_only)
+        findings = [f if f.code in run_all_the_same else _note(f, read_only) for f in findings]
+    return Outcome(left=[_located(f, text, text, Origin()) for f in findings if f.reason or f.edits])
+
+
+def _findings(migrator: Migrator, context: Context) -> list[Finding]:
     """What a pass finds, each place once for each rule."""
     found: dict[tuple[str, int, int], Finding] = {}
-    for finding in _all_findings(rules, index, context):
+    for finding in _all_findings(migrator, context):
         found.setdefault((finding.code, finding.start, finding.end), finding)
-    return hold_back(list(found.values()), rules, context)
+    return hold_back(list(found.values()), migrator.prefilter.rules, context)
 
 
-def _all_findings(rules: tuple[Rule, ...], index: Index, context: Context) -> Iterator[Finding]:
+def _all_findings(migrator: Migrator, context: Context) -> Iterator[Finding]:
     """Transformers first, since they claim names that are renamed otherwise."""
-    for rule in rules:
+    for rule in migrator.prefilter.rules:
         if rule.transformer:
-            yield from TRANSFORMERS[rule.transformer](rule, context)
-    yield from rename_imports(index, context)
-    yield from rename_uses(index, context)
+            yield from migrator.transformers[rule.transformer](rule, context)
+    yield from rename_imports(migrator.index, context)
+    yield from rename_uses(migrator.index, context)
 
 
 def _choose(findings: list[Finding]) -> tuple[list[Finding], list[Edit]]:

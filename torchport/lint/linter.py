@@ -1,0 +1,45 @@
+"""One source through all rules: the same walk as ``migrate``, with findings at its end in place of a new text."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from torchport.analysis.project import ProjectFacts
+from torchport.lint.checks import CHECKS
+from torchport.model import Rule, Target
+from torchport.rewrite import Migrator, Outcome
+
+if TYPE_CHECKING:
+    from torchport.project.source import Source
+
+
+class Linter:
+    """Finds with every rule; with ``fix`` it first applies what the rules that lint alone runs can mend.
+
+    What ``migrate`` rewrites is reported and stays: half of it in the name of a linter would be half a migration.
+    """
+
+    def __init__(
+        self,
+        rules: tuple[Rule, ...],
+        target: Target,
+        *,
+        fix: bool = False,
+        unsafe: bool = False,
+        project: ProjectFacts | None = None,
+    ) -> None:
+        self.finder = Migrator(rules, target, unsafe=unsafe, project=project, checks=CHECKS)
+        own = tuple(rule for rule in rules if rule.lint_only)
+        self.fixer = Migrator(own, target, unsafe=unsafe, project=project, checks=CHECKS) if fix and own else None
+
+    def __call__(self, source: Source) -> Outcome:
+        """``left`` holds all findings of the text as it is afterwards, ``applied`` what was mended before."""
+        if self.fixer is None:
+            return self.finder.inspect(source)
+        fixed = self.fixer(source)
+        if fixed.text is None:
+            found = self.finder.inspect(source)
+            return replace(found, problems=found.problems or fixed.problems)
+        found = self.finder.inspect(replace(source, text=fixed.text))
+        return Outcome(fixed.applied, found.left, fixed.text, found.problems)
