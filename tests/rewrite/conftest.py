@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from torchport.catalog import load_rules
-from torchport.lint import Linter
+from torchport.lint.linter import Linter
 from torchport.model import Rule
 from torchport.project.source import Source
 from torchport.rewrite import Migrator, Outcome
