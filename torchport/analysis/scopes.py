@@ -108,27 +108,37 @@ def build(module: ast.Module) -> Tree:
     """Walk ``module`` once. An explicit stack, since deep trees would exceed Python's recursion limit."""
     tree = Tree(module, Scope("module", module, None))
     stack: list[tuple[ast.AST, Scope]] = [(module, tree.scope)]
-    parents, kinds = tree.parents, tree.kinds
+    parents, kinds, scopes = tree.parents, tree.kinds, tree.scopes
     while stack:
         node, scope = stack.pop()
         kind = node.__class__
-        if kind in _LEAVES:
-            _LEAVES[kind](tree, node, scope)
+        if kind is ast.Name:
+            _visit_name(tree, node, scope)  # type: ignore[arg-type]
+        elif kind is ast.Constant:
+            _visit_constant(tree, node, scope)  # type: ignore[arg-type]
         elif kind in _SPECIAL:
             for child, inner in _SPECIAL[kind](tree, node, scope):
                 parents.setdefault(child, node)
                 stack.append((child, inner))
         else:
-            if kind in kinds:
-                kinds[kind].append(node)
-            elif kind is ast.Attribute:
+            if kind is ast.Attribute:
                 _visit_attribute(tree, node, scope)  # type: ignore[arg-type]
             elif kind is ast.Call:
                 tree.calls.append(node)  # type: ignore[arg-type]
-                tree.scopes[node] = scope
-            for child in _children(node):
-                parents[child] = node
-                stack.append((child, scope))
+                scopes[node] = scope
+            elif kind in kinds:
+                kinds[kind].append(node)
+            # As in _children, written out: this is where the time goes.
+            for name in _FIELDS[kind]:
+                value = getattr(node, name)
+                if value.__class__ is list:
+                    for child in value:
+                        if child is not None:
+                            parents[child] = node
+                            stack.append((child, scope))
+                elif value is not None:
+                    parents[value] = node
+                    stack.append((value, scope))
     _resolve_outer(tree)
     for nodes in (tree.names, tree.calls, tree.attributes, tree.strings, tree.loops, tree.imports):
         nodes.sort(key=_position)
@@ -146,18 +156,53 @@ def _bind(scope: Scope, name: str, binding: Binding) -> None:
 def _children(node: ast.AST) -> list[ast.AST]:
     """The children of a node; contexts and operators, which hold nothing, are left out."""
     found: list[ast.AST] = []
-    for name in node._fields:
-        value = getattr(node, name, None)
+    for name in _FIELDS[node.__class__]:
+        value = getattr(node, name)
         if value.__class__ is list:
-            found += [item for item in value if isinstance(item, ast.AST)]
-        elif isinstance(value, ast.AST) and value.__class__ not in _EMPTY:
+            found += [child for child in value if child is not None]
+        elif value is not None:
             found.append(value)
     return found
 
 
-_EMPTY = frozenset(
-    (ast.Load, ast.Store, ast.Del, ast.Add, ast.Sub, ast.Mult, ast.Div, ast.And, ast.Or, ast.Not, ast.USub)
+_PLAIN = frozenset(
+    [
+        "arg",
+        "asname",
+        "attr",
+        "conversion",
+        "ctx",
+        "id",
+        "is_async",
+        "kind",
+        "kwd_attrs",
+        "level",
+        "lineno",
+        "module",
+        "name",
+        "names",
+        "op",
+        "ops",
+        "rest",
+        "simple",
+        "str",
+        "tag",
+        "type_comment",
+        "type_ignores",
+    ]
 )
+"""Fields that hold texts, numbers, contexts and operators."""
+
+
+class _Fields(dict[type[ast.AST], tuple[str, ...]]):
+    """Names of the fields of a class of nodes that hold other nodes; filled as classes are met."""
+
+    def __missing__(self, kind: type[ast.AST]) -> tuple[str, ...]:
+        self[kind] = tuple(name for name in kind._fields if name not in _PLAIN)
+        return self[kind]
+
+
+_FIELDS = _Fields({ast.MatchSingleton: ()})
 
 
 def _scoped(node: ast.AST, scope: Scope) -> list[tuple[ast.AST, Scope]]:
@@ -165,17 +210,22 @@ def _scoped(node: ast.AST, scope: Scope) -> list[tuple[ast.AST, Scope]]:
 
 
 def _visit_constant(tree: Tree, node: ast.Constant, scope: Scope) -> None:
-    if isinstance(node.value, str) and any(word in node.value for word in SPOKEN):
-        tree.strings.append(node)
-        tree.scopes[node] = scope
+    value = node.value
+    if value.__class__ is str:
+        for word in SPOKEN:
+            if word in value:
+                tree.strings.append(node)
+                tree.scopes[node] = scope
+                return
 
 
 def _visit_name(tree: Tree, node: ast.Name, scope: Scope) -> None:
-    if isinstance(node.ctx, ast.Load):
-        if not isinstance(tree.parents.get(node), ast.Attribute):
+    context = node.ctx.__class__
+    if context is ast.Load:
+        if tree.parents[node].__class__ is not ast.Attribute:
             tree.names.append(node)
             tree.scopes[node] = scope
-    elif isinstance(node.ctx, ast.Store):
+    elif context is ast.Store:
         parent = tree.parents.get(node)
         while scope.kind == "comprehension" and isinstance(parent, ast.NamedExpr) and scope.parent is not None:
             scope = scope.parent
@@ -187,12 +237,12 @@ def _visit_name(tree: Tree, node: ast.Name, scope: Scope) -> None:
 def _visit_attribute(tree: Tree, node: ast.Attribute, scope: Scope) -> None:
     tree.attributes.append(node)
     tree.scopes[node] = scope
-    if isinstance(tree.parents.get(node), ast.Attribute):
+    if tree.parents[node].__class__ is ast.Attribute:
         return
-    base: ast.expr = node
+    base = node.value
     while isinstance(base, ast.Attribute):
         base = base.value
-    if isinstance(base, ast.Name):
+    if base.__class__ is ast.Name:
         tree.names.append(node)
 
 
@@ -315,12 +365,6 @@ _SPECIAL: dict[type[ast.AST], Callable[[Tree, Any, Scope], list[tuple[ast.AST, S
     ast.MatchStar: _visit_named,
     ast.MatchMapping: _visit_named,
     ast.JoinedStr: _visit_fstring,
-}
-
-
-_LEAVES: dict[type[ast.AST], Callable[[Tree, Any, Scope], None]] = {
-    ast.Name: _visit_name,
-    ast.Constant: _visit_constant,
 }
 
 

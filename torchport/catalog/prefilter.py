@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from torchport.model import Rule
 
 FROM_TORCH = b"from torch import "
+NAME = re.compile(rb"\w+")
+APART = bytes(code if NAME.match(bytes([code])) else ord(" ") for code in range(256))
+"""Turns all that is not a part of a name into spaces."""
 
 
 class Prefilter:
@@ -21,12 +25,23 @@ class Prefilter:
         self.imported = [word.removeprefix(FROM_TORCH) for word in words if word.startswith(FROM_TORCH)]
         plain = [word for word in words if not word.startswith(FROM_TORCH)]
         # A word inside another is found wherever the other is, so the longer one need not be looked for.
-        self.words = [word for word in plain if not any(other in word for other in plain if other != word)]
+        self.words = [
+            (word, NAME.findall(word)) for word in plain if not any(other in word for other in plain if other != word)
+        ]
 
     def search(self, blob: bytes) -> bool:
-        """Whether a trigger of any rule is in ``blob``: plain bytes, found much faster than regular expressions."""
-        if any(word in blob for word in self.words):
-            return True
+        """Whether a trigger of any rule is in ``blob``.
+
+        The names in a file, each once, are a fraction of its length, so a trigger is first looked for there.
+        """
+        names = b" ".join({*blob.translate(APART).split()})
+        for word, parts in self.words:
+            for part in parts:
+                if part not in names:
+                    break
+            else:
+                if word in blob:
+                    return True
         return any(self._imports(piece) for piece in blob.split(FROM_TORCH)[1:])
 
     def _imports(self, piece: bytes) -> bool:
