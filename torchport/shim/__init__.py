@@ -35,6 +35,7 @@ from torchport.shim.devices import (
 )
 from torchport.shim.distributed import DataParallel, device_ids, init_process_group, launch
 from torchport.shim.loading import is_pin_memory_supported, pin_memory
+from torchport.shim.masking import masked_assign
 from torchport.shim.memory import (
     empty_cache,
     ipc_collect,
@@ -105,6 +106,7 @@ __all__ = [
     "load",
     "manual_seed",
     "manual_seed_all",
+    "masked_assign",
     "max_memory_allocated",
     "max_memory_cached",
     "max_memory_reserved",

@@ -43,6 +43,8 @@ class Backend:
     saves_own_tensors: ClassVar[bool] = False
     """``torch.save`` of device tensors gives a file that every machine with this device can read."""
     scales_gradients: ClassVar[bool] = False
+    recompiles_for_masks: ClassVar[bool] = False
+    """``x[mask] = y`` compiles anew for each number of true elements, which it has to fetch."""
 
     # Selection
 

@@ -56,6 +56,7 @@ class XlaBackend(Backend):
     device_type = "xla"
     autocast_type = "xla"
     restores_storages = False
+    recompiles_for_masks = True
 
     def __init__(self) -> None:
         self._pending_seed: int | None = None
