@@ -29,7 +29,7 @@ class Rule:
     triggers: tuple[str, ...]
     """A file that holds none of these texts does not concern the rule."""
     match: tuple[str, ...] = ()
-    """Fully qualified names; ``torch.cuda.nvtx.*`` covers a whole module."""
+    """Fully qualified names; ``torch.cuda.nvtx.*`` covers a whole module, ``torch._C._cuda*`` all that begin so."""
     rename: dict[str, dict[str, str]] = field(default_factory=dict)
     """Per target: qualified name to what is written in its place, the arguments kept as they are."""
     transformer: str = ""
@@ -45,10 +45,6 @@ class Rule:
     """``torchport lint`` runs it, ``torchport migrate`` does not."""
     source: str = ""
     """Where the rule is written, ``devices.toml:12``."""
-
-    def names(self, target: Target) -> frozenset[str]:
-        """Every qualified name that the rule knows for ``target``."""
-        return frozenset(self.match) | frozenset(self.rename.get(target, ()))
 
 
 @dataclass(frozen=True, slots=True)

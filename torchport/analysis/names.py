@@ -14,6 +14,7 @@ SAME_MODULE = (
     ("torch.cuda.graphs.", "torch.cuda."),
     ("torch.cuda.amp.autocast_mode.", "torch.cuda.amp."),
     ("torch.cuda.amp.grad_scaler.", "torch.cuda.amp."),
+    ("torch.cuda.amp.common.", "torch.cuda.amp."),
     ("torch.amp.autocast_mode.", "torch.amp."),
     ("torch.amp.grad_scaler.", "torch.amp."),
     ("torch.random.manual_seed", "torch.manual_seed"),

@@ -12,7 +12,7 @@ from torchport.analysis.project import ProjectFacts
 from torchport.analysis.scopes import Tree
 from torchport.catalog.prefilter import Prefilter
 from torchport.model import Edit, Finding, Problem, Rule, Target
-from torchport.rewrite import advice, amp, devices, distributed, loading, loops, moves, numbers, reports
+from torchport.rewrite import advice, amp, devices, distributed, loading, loops, moves, numbers, reports, switches
 from torchport.rewrite.checks import fault, parse
 from torchport.rewrite.context import Context, Transformer, shorten
 from torchport.rewrite.hold import hold_back
@@ -55,6 +55,9 @@ TRANSFORMERS: dict[str, Transformer] = {
     "nvidia-smi": reports.nvidia_smi,
     "library-import": reports.library_import,
     "memory-text": reports.memory_text,
+    "autocast-state": switches.autocast_state,
+    "attention-kernel": switches.attention_kernel,
+    "record-stream": switches.record_stream,
     "narrow-sum": advice.narrow_sum,
     "unsharded-loader": advice.unsharded_loader,
     "last-batch": advice.last_batch,

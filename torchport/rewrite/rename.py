@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from torchport.analysis.names import Qualified, canonical, line_mark
 from torchport.model import Finding, Rule
@@ -14,6 +14,7 @@ from torchport.rewrite.guards import chooses_cuda
 
 PATCHED = "the program puts its own function in this place on {}; decide which of the two is meant"
 ANNOTATION = "a type annotation: it is not run"
+NO_SPELLING = "there is no spelling of it for the target {} alone; the target portable has one"
 STORED = "the program replaces it; a migrated caller no longer goes through it"
 
 
@@ -23,6 +24,8 @@ class Index:
 
     exact: dict[str, tuple[Rule, str]] = field(default_factory=dict)
     modules: dict[str, Rule] = field(default_factory=dict)
+    prefixes: dict[str, Rule] = field(default_factory=dict)
+    """Beginnings of names, ``torch._C._cuda``."""
     roots: frozenset[str] = frozenset()
 
     def find(self, name: str) -> tuple[Rule, str, int] | None:
@@ -32,8 +35,11 @@ class Index:
             start = ".".join(parts[:count])
             if (hit := self.exact.get(start)) is not None:
                 return *hit, count
-            if (rule := self.modules.get(start)) is not None and (count < len(parts) or rule.match):
-                return rule, "", len(parts)
+            for prefix, rule in self.prefixes.items() if count == len(parts) else ():
+                if name.startswith(prefix):
+                    return rule, "", len(parts)
+            if (found := self.modules.get(start)) is not None:
+                return found, "", len(parts)
         return None
 
 
@@ -44,11 +50,13 @@ def build_index(rules: tuple[Rule, ...], target: str) -> Index:
         for name in rule.match:
             if name.endswith(".*"):
                 index.modules[name[:-2]] = rule
+            elif name.endswith("*"):
+                index.prefixes[name[:-1]] = rule
             else:
                 index.exact.setdefault(name, (rule, ""))
-        for name, new in rule.rename.get(target, {}).items():
-            index.exact[name] = (rule, new)
-    index.roots = frozenset(name.partition(".")[0] for name in [*index.exact, *index.modules])
+        for name in {name for table in rule.rename.values() for name in table}:
+            index.exact[name] = (rule, rule.rename.get(target, {}).get(name, ""))
+    index.roots = frozenset(name.partition(".")[0] for name in [*index.exact, *index.modules, *index.prefixes])
     return index
 
 
@@ -87,7 +95,8 @@ def _use(rule: Rule, new: str, node: ast.expr, site: ast.expr, found: Qualified,
     if in_annotation(context, node):
         return context.leave(rule, node, ANNOTATION, effect="none")
     if not new:
-        return context.leave(rule, node, found.doubt or rule.reason)
+        left = context.leave(rule, node, found.doubt or rule.reason or NO_SPELLING.format(context.target))
+        return left if left.effect == "none" else replace(left, support="manual")
     if new == "shim.device_context" and not (
         isinstance(up := context.tree.parents[site], ast.Call) and up.func is site
     ):

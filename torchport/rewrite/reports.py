@@ -15,6 +15,13 @@ VARIABLE = re.compile(
     r"CUDA_(VISIBLE_DEVICES|LAUNCH_BLOCKING|DEVICE_ORDER|HOME)|PYTORCH_CUDA_ALLOC_CONF|TORCH_CUDA_ARCH_LIST|NCCL_\w+"
 )
 
+INNER = """
+amp amp.autocast_mode amp.common amp.grad_scaler comm gds graphs green_contexts jiterator memory nccl nvtx profiler
+random sparse streams tunable"""
+MODULES = (
+    *("torch.cuda", "torch.backends.cuda", "torch.backends.cudnn"),
+    *(f"torch.cuda.{name}" for name in INNER.split()),
+)
 PROPERTIES = ("name", "total_memory", "multi_processor_count", "major", "minor")
 BUILDS_PACKAGE = "cuda-build-script"
 SEARCHES = ("search", "match", "find", "startswith", "fullmatch")
@@ -85,7 +92,7 @@ def star_import(rule: Rule, context: Context) -> Iterator[Finding]:
 
 def dynamic_access(rule: Rule, context: Context) -> Iterator[Finding]:
     """``torch.cuda`` as a value: what is asked of it later is not seen."""
-    for node, _ in context.uses("torch.cuda", "torch.cuda.amp", "torch.backends.cuda", "torch.backends.cudnn"):
+    for node, _ in context.uses(*MODULES):
         context.claimed.add(node)
         if isinstance(node.ctx, ast.Load) and not _truth(context, node):
             yield context.leave(rule, node, rule.reason)
