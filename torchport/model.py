@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 Effect = Literal["silent", "error", "slow", "none"]
 Support = Literal["same", "emulated", "dropped", "manual"]
@@ -47,8 +47,7 @@ class Rule:
     """Where the rule is written, ``devices.toml:12``."""
 
 
-@dataclass(frozen=True, slots=True)
-class Edit:
+class Edit(NamedTuple):
     """Replace bytes ``start`` to ``end`` (UTF-8 offsets in the decoded source) by ``text``."""
 
     start: int
@@ -95,8 +94,7 @@ class Finding:
         return bool(self.reason) and self.effect != "none"
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(NamedTuple):
     """A file that could not be read, parsed, checked or written: never silent. ``fatal`` makes the run exit with 2."""
 
     message: str

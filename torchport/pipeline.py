@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from torchport.analysis.project import Collector, ProjectFacts
 from torchport.catalog.prefilter import Prefilter
@@ -38,8 +38,7 @@ class Options:
     allow_dirty: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
+class Task(NamedTuple):
     """A file whose bytes matched the prefilter."""
 
     file: FoundFile

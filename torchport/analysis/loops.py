@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from torchport.analysis.names import chain, qualify
 from torchport.analysis.scopes import FUNCTIONS, Tree
@@ -31,8 +31,7 @@ BOUNDARY = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     """A loop that turns once per step, and the call that shows it."""
 
     loop: Loop

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from torchport.analysis.scopes import Binding, Scope, Tree
 
@@ -33,8 +33,7 @@ SAME_MODULE = (
 _LONG = tuple(long for long, _ in SAME_MODULE)
 
 
-@dataclass(frozen=True, slots=True)
-class Qualified:
+class Qualified(NamedTuple):
     """``name`` is what the chain stands for; ``doubt`` says why that is not certain, or is empty."""
 
     name: str

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 OWN_CUDA = re.compile(rb"^class[ \t]+(\w+)[^\n]*:(?:(?!^class[ \t])[\s\S])*?^[ \t]+def[ \t]+cuda[ \t]*\(", re.MULTILINE)
 OWN_MOVE = re.compile(rb"^[ \t]+def[ \t]+(to|_apply)[ \t]*\(", re.MULTILINE)
 MODULE = re.compile(rb"[\w.]*")
 
 
-@dataclass(frozen=True, slots=True)
-class ProjectFacts:
+class ProjectFacts(NamedTuple):
     """Classes with a ``cuda`` method and no ``to`` beside it, and the last names of the modules that files import."""
 
     own_cuda: frozenset[str] = frozenset()

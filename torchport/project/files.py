@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -22,8 +21,7 @@ SKIPPED_FOLDERS = frozenset(
 """Never entered, unless git tracks what is in them or the user names them."""
 
 
-@dataclass(frozen=True, slots=True)
-class FoundFile:
+class FoundFile(NamedTuple):
     """A file to examine. ``explicit``: the user named this very file."""
 
     path: str
