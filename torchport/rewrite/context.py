@@ -41,6 +41,8 @@ class Context:
     shim: str
     """What the shim is called in this file: ``shim`` unless the file uses that name for something else."""
     project: ProjectFacts
+    draft: bool = False
+    """Only the places are asked for: what LibCST would make of them is not written out."""
     claimed: set[ast.AST] = field(default_factory=set)
     """Names that a transformer rewrites or reports together with what is around them."""
 
@@ -167,7 +169,7 @@ class Context:
         if (doubt or not certain) and not self.unsafe:
             return self.rewrite(rule, node, certain=certain, doubt=doubt)
         try:
-            text = make()
+            text = self.source(node) if self.draft else make()
         except TooDeep as error:
             return self.leave(rule, node, str(error))
         return self.rewrite(rule, node, New(node, text, shim))

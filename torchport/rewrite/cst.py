@@ -5,6 +5,7 @@ White space, comments, trailing commas and line breaks inside it are kept by Lib
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
 
 DEEPEST = 150
 """Brackets deeper than this are left to a person: LibCST's parser takes the process down at some thousands."""
+PLAIN = re.compile(r"[\w.]+")
+"""A chain with nothing in it to keep; LibCST takes longer to be imported than a small file to be examined."""
 
 
 class TooDeep(ValueError):
@@ -69,6 +72,8 @@ def change_method(source: str, name: str, arguments: Callable[[list[cst.Arg]], l
 
 def replace_name(source: str, new: str) -> str:
     """``source`` is a name or a dotted chain: put ``new`` in its place, brackets and comments around it kept."""
+    if PLAIN.fullmatch(source):
+        return new
     import libcst as cst
 
     old = parse(source)

@@ -104,7 +104,7 @@ class Migrator:
         return self._guarded(_migrate, source)
 
     def inspect(self, source: Source) -> Outcome:
-        """Every finding in ``source`` as it is: those that a rewrite would mend carry their edits."""
+        """Every finding in ``source`` as it is; edits say that a rewrite would mend it and are not all written out."""
         return self._guarded(_inspect, source)
 
     def _guarded(self, work: Callable[[Source, Migrator], Outcome], source: Source) -> Outcome:
@@ -117,9 +117,9 @@ class Migrator:
             what = f"too deeply nested or not Python, left alone ({type(error).__name__}: {error})"
             return Outcome(problems=[Problem(what)])
 
-    def context(self, tree: Tree, text: Text) -> Context:
+    def context(self, tree: Tree, text: Text, *, draft: bool = False) -> Context:
         """What transformers are given for one pass."""
-        return Context(tree, text, self.target, self.unsafe, shim_name(tree), self.project)
+        return Context(tree, text, self.target, self.unsafe, shim_name(tree), self.project, draft)
 
 
 def _syntax(error: SyntaxError) -> str:
@@ -200,7 +200,7 @@ def _inspect(source: Source, migrator: Migrator) -> Outcome:
     text = Text(source.text)
     if not migrator.prefilter.search(text.bytes):
         return Outcome()
-    findings = _findings(migrator, migrator.context(parse(source.text, source.path), text))
+    findings = _findings(migrator, migrator.context(parse(source.text, source.path), text, draft=True))
     stub = STUB if source.path.endswith(".pyi") else ""
     read_only = stub or next((READ_ONLY[f.name] for f in findings if f.name in READ_ONLY), "")
     if read_only:
