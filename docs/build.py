@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import difflib
 import sys
 from collections.abc import Iterator, Sequence
-from itertools import groupby
+from itertools import chain, groupby
 from pathlib import Path
 
 from torchport.catalog import load_rules
-from torchport.model import TARGETS, Rule
-from torchport.report.rules import EFFECTS, READS, SAFETIES, SUPPORTS
+from torchport.model import Rule
+from torchport.report.rules import page
 
 FOLDER = Path(__file__).parent / "rules"
 FAMILIES = {
+    "TP0": "Comments for torchport",
     "TP1": "Devices",
     "TP2": "Mixed precision",
     "TP3": "Distributed training",
@@ -29,7 +29,9 @@ GENERATED = "<!-- Made from rules/ by docs/build.py: change the rule, not this p
 
 def pages(rules: Sequence[Rule]) -> dict[str, str]:
     """File name in ``docs/rules/`` to content: one page a rule, and the index."""
-    return {"README.md": _text(index(rules))} | {f"{rule.code}.md": _text(page(rule)) for rule in rules}
+    return {"README.md": _text(index(rules))} | {
+        f"{rule.code}.md": _text(chain((GENERATED, ""), page(rule))) for rule in rules
+    }
 
 
 def _text(lines: Iterator[str]) -> str:
@@ -47,45 +49,6 @@ def index(rules: Sequence[Rule]) -> Iterator[str]:
         for rule in members:
             summary = rule.summary.replace("|", "\\|")
             yield f"| [{rule.code}]({rule.code}.md) | {rule.name} | {summary} | {rule.effect} | {rule.safety} |"
-
-
-def page(rule: Rule) -> Iterator[str]:
-    """One rule, with the diff that its rewrite makes."""
-    yield from (GENERATED, "", f"# {rule.name} ({rule.code})", "")
-    yield from ("## What it finds", "", sentence(rule.summary), "")
-    yield from ("## Why it matters", "", *rule.why.strip().splitlines(), "")
-    yield f"If nothing is done: {EFFECTS[rule.effect]}."
-    if rule.since:
-        yield f"Holds for {rule.since}."
-    yield from ("", "## What becomes of it", "")
-    yield from (f"- target `{target}`: {SUPPORTS[rule.support[target]]}" for target in TARGETS)
-    yield from (f"- rewriting: {SAFETIES[rule.safety]}", f"- review: {READS[rule.review]}")
-    if rule.reason:
-        yield f"- left for a person: {rule.reason}"
-    yield from ("", "## Example")
-    yield from example(rule)
-    if rule.references:
-        yield from ("", "## References", "")
-        yield from (f"- <{reference}>" for reference in rule.references)
-
-
-def example(rule: Rule) -> Iterator[str]:
-    """The example as a diff for each target that the rule rewrites for, or as it is where there is none."""
-    before = rule.example["before"].strip("\n").splitlines()
-    targets = [target for target in TARGETS if target in rule.example]
-    if not targets:
-        yield from ("", "```python", *before, "```")
-    for target in targets:
-        after = rule.example[target].strip("\n").splitlines()
-        yield from ("", f"Target `{target}`:", "", "```diff")
-        yield from (line.rstrip() for line in difflib.ndiff(before, after) if not line.startswith("?"))
-        yield "```"
-
-
-def sentence(text: str) -> str:
-    """Summaries stand in lists, without a capital and a full stop."""
-    text = text.strip()
-    return text[0].upper() + text[1:] + ("" if text.endswith(".") else ".")
 
 
 def stale(wanted: dict[str, str]) -> list[str]:

@@ -41,6 +41,10 @@ class Rule:
     references: tuple[str, ...] = ()
     cuda_only: Literal["", "branch", "choice"] = ""
     """A test stays as long as a site of this rule that it guards: in any branch, or only in ``a if test else b``."""
+    measured: str = ""
+    """What was counted where nothing is done and where it is: compilations, reads by the host."""
+    instead: str = ""
+    """What to write in its place, where the example does not say it."""
     lint_only: bool = False
     """``torchport lint`` runs it, ``torchport migrate`` does not."""
     source: str = ""
@@ -113,3 +117,5 @@ class FileResult:
     before: bytes = b""
     after: bytes | None = None
     """The new content, or None where nothing changes."""
+    silenced: int = 0
+    """Findings that a comment or the configuration takes out."""

@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 from torchport.model import TARGETS, Effect, Review, Rule, Safety, Support
 
-CODE = re.compile(r"TP[1-9]\d\d")
+CODE = re.compile(r"TP\d\d\d")
 NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 CHOICES = {"effect": get_args(Effect), "safety": get_args(Safety), "review": get_args(Review)}
 TEXT = ("code", "name", "summary", "why", "effect", "safety", "review")
@@ -22,6 +22,8 @@ OPTIONAL = {
     "rename": dict,
     "cuda_only": str,
     "lint_only": bool,
+    "measured": str,
+    "instead": str,
 }
 LINT_FAMILIES = ("TP7", "TP8")
 """Their rules are for ``torchport lint`` alone, unless one says ``lint_only = false``."""
@@ -123,6 +125,8 @@ def _rule(entry: dict[str, Any], where: str) -> Rule:
         since=entry.get("since", ""),
         references=tuple(entry.get("references", ())),
         cuda_only=entry.get("cuda_only", ""),
+        measured=entry.get("measured", ""),
+        instead=entry.get("instead", ""),
         lint_only=entry.get("lint_only", entry["code"].startswith(LINT_FAMILIES)),
         source=where,
     )

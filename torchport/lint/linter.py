@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -28,10 +29,15 @@ class Linter:
         fix: bool = False,
         unsafe: bool = False,
         project: ProjectFacts | None = None,
+        off: Callable[[str], Collection[str]] = lambda path: (),
+        known: Collection[str] = (),
     ) -> None:
-        self.finder = Migrator(rules, target, unsafe=unsafe, project=project, checks=CHECKS)
+        def migrator(rules: tuple[Rule, ...]) -> Migrator:
+            return Migrator(rules, target, unsafe=unsafe, project=project, checks=CHECKS, off=off, known=known)
+
+        self.finder = migrator(rules)
         own = tuple(rule for rule in rules if rule.lint_only)
-        self.fixer = Migrator(own, target, unsafe=unsafe, project=project, checks=CHECKS) if fix and own else None
+        self.fixer = migrator(own) if fix and own else None
 
     def __call__(self, source: Source) -> Outcome:
         """``left`` holds all findings of the text as it is afterwards, ``applied`` what was mended before."""
@@ -42,4 +48,4 @@ class Linter:
             found = self.finder.inspect(source)
             return replace(found, problems=found.problems or fixed.problems)
         found = self.finder.inspect(replace(source, text=fixed.text))
-        return Outcome(fixed.applied, found.left, fixed.text, found.problems)
+        return Outcome(fixed.applied, found.left, fixed.text, found.problems, found.silenced)

@@ -10,13 +10,14 @@ from typing import Literal, NamedTuple
 from torchport.model import FileResult, Problem
 from torchport.project import git
 from torchport.project.git import shown
+from torchport.project.patterns import clean, matches
 
 Kind = Literal["source", "stub", "notebook"]
 KINDS: dict[str, Kind] = {".py": "source", ".pyi": "stub", ".ipynb": "notebook"}
 
 SKIPPED_FOLDERS = frozenset(
     {".git", ".hg", ".svn", ".venv", "venv", ".nox", ".tox", "node_modules", "__pycache__", "site-packages"}
-    | {".ipynb_checkpoints", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".eggs", "build", "dist"}
+    | {".ipynb_checkpoints", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".torchport_cache", ".eggs", "build", "dist"}
 )
 """Never entered, unless git tracks what is in them or the user names them."""
 
@@ -65,15 +66,6 @@ class _Finder:
             kind = KINDS.get(path.suffix, "source")
             self.selection.files.append(FoundFile(shown(path), kind, explicit))
 
-    def excludes(self, relative: str) -> bool:
-        """Whether a pattern matches this path, one of the folders above it, or the last part of one of these."""
-        if not self.exclude:
-            return False
-        from fnmatch import fnmatchcase
-
-        parts = relative.split("/")
-        prefixes = ["/".join(parts[: n + 1]) for n in range(len(parts))]
-        return any(fnmatchcase(name, pattern) for pattern in self.exclude for name in (*prefixes, *parts))
 
 
 def find_files(paths: Sequence[str], exclude: Sequence[str] = ()) -> Selection:
@@ -81,7 +73,7 @@ def find_files(paths: Sequence[str], exclude: Sequence[str] = ()) -> Selection:
 
     ``exclude`` holds glob patterns for paths below a given folder. A link is never followed out of the folder given.
     """
-    finder = _Finder(tuple(pattern.strip("/") for pattern in exclude if pattern.strip("/")))
+    finder = _Finder(clean(exclude))
     for path in paths:
         if not path:
             finder.selection.refuse("''", "is no path: expected a file or a folder; is a variable unset?", fatal=True)
@@ -125,7 +117,7 @@ def _take_folder(finder: _Finder, root: Path) -> None:
     real_root = root.resolve()
     before = len(finder.selection.files), len(finder.links)
     for relative in _names_under(finder, root, real_root):
-        if Path(relative).suffix not in KINDS or finder.excludes(relative):
+        if Path(relative).suffix not in KINDS or matches(relative, finder.exclude):
             continue
         path = root / relative
         try:

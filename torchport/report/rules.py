@@ -1,4 +1,7 @@
-"""The rule catalogue as text and JSON: the list, and one rule explained."""
+"""The rule catalogue as text and JSON: the list, and the page of one rule.
+
+The page is made here alone: ``docs/rules/``, ``torchport rule CODE`` and the help in SARIF are the same lines.
+"""
 
 from __future__ import annotations
 
@@ -26,6 +29,11 @@ SAFETIES: dict[Safety, str] = {
     "unsafe": "rests on a heuristic: rewritten only with --unsafe",
     "manual": "reported, not rewritten",
 }
+FIXES: dict[Safety, str] = {
+    "safe": "`torchport lint --fix` changes it where the result is proved to be equal",
+    "unsafe": "the result may differ: `torchport lint --fix` changes it only with `--unsafe`",
+    "manual": "reported, not changed",
+}
 READS: dict[Review, str] = {
     "merge": "merge such a hunk as it is",
     "glance": "glance at such a hunk",
@@ -41,56 +49,73 @@ def rule_list(rules: Sequence[Rule], style: Style) -> Iterator[str]:
         yield f"{code}  {rule.name:<{name_width}}  {rule.effect:<6}  {rule.safety:<6}  {rule.summary}"
 
 
-def explanation(rule: Rule, style: Style) -> Iterator[str]:
-    """Everything that the catalogue says of one rule."""
-    yield style.paint(f"{rule.code} {rule.name}", "bold")
-    yield ""
-    yield rule.summary.strip()
-    yield ""
-    yield from rule.why.strip().splitlines()
-    yield ""
-    yield f"If nothing is done   {EFFECTS[rule.effect]}"
-    for target in TARGETS:
-        if target in rule.support:
-            yield f"Target {target:<13} {SUPPORTS[rule.support[target]]}"
-    yield f"Rewriting            {SAFETIES[rule.safety]}"
-    yield f"Review               {READS[rule.review]}"
+def page(rule: Rule) -> Iterator[str]:
+    """Everything that the catalogue says of one rule, as Markdown."""
+    yield from (f"# {rule.name} ({rule.code})", "")
+    yield from ("## What it finds", "", sentence(rule.summary), "")
+    yield from ("## Why it matters", "", *rule.why.strip().splitlines(), "")
+    if rule.measured:
+        yield from (f"Measured: {rule.measured.strip()}", "")
+    yield f"If nothing is done: {EFFECTS[rule.effect]}."
     if rule.since:
-        yield f"Holds for            {rule.since}"
-    if rule.reason:
-        yield f"Left for a person    {rule.reason}"
-    yield from _example(rule, style)
+        yield f"Holds for {rule.since}."
+    yield from ("", "## What becomes of it", "")
+    yield from _becomes(rule)
+    if rule.instead:
+        yield from ("", "## Use instead", "", *rule.instead.strip().splitlines())
+    yield from ("", "## Example")
+    yield from _example(rule)
     if rule.references:
-        yield ""
-        yield "References:"
-        yield from (f"  {reference}" for reference in rule.references)
+        yield from ("", "## References", "")
+        yield from (f"- <{reference}>" for reference in rule.references)
 
 
-def _example(rule: Rule, style: Style) -> Iterator[str]:
-    """The example as a diff for each target that the rule rewrites for."""
-    before = rule.example.get("before", "").strip("\n").splitlines()
-    if not before:
-        return
-    rewritten = [target for target in TARGETS if target in rule.example]
-    if not rewritten:
-        yield ""
-        yield "Example:"
-        yield from (f"    {line}" for line in before)
-    for target in rewritten:
-        yield ""
-        yield f"Example, target {target}:"
-        yield from _diff(before, rule.example[target].strip("\n").splitlines(), style)
+def _becomes(rule: Rule) -> Iterator[str]:
+    if rule.lint_only:
+        yield "- found by: `torchport lint`"
+        yield f"- fix: {FIXES[rule.safety]}"
+    else:
+        yield "- found by: `torchport lint` and `torchport migrate`"
+        yield from (f"- target `{target}`: {SUPPORTS[rule.support[target]]}" for target in TARGETS)
+        yield f"- rewriting: {SAFETIES[rule.safety]}"
+    if not rule.lint_only or rule.safety != "manual":
+        yield f"- review: {READS[rule.review]}"
+    if rule.reason:
+        yield f"- left for a person: {rule.reason}"
 
 
-def _diff(before: list[str], after: list[str], style: Style) -> Iterator[str]:
-    """The whole of both texts, lines that stay marked with a blank."""
+def _example(rule: Rule) -> Iterator[str]:
+    """The example as a diff for each target that the rule rewrites for, or as it is where there is none."""
     import difflib
 
-    for line in difflib.ndiff(before, after):
-        if line.startswith("?"):
-            continue
-        how = {"-": "red", "+": "green"}.get(line[0])
-        yield "    " + (style.paint(line, how) if how else line)
+    before = rule.example["before"].strip("\n").splitlines()
+    targets = [target for target in TARGETS if target in rule.example]
+    if not targets:
+        yield from ("", "```python", *before, "```")
+    for target in targets:
+        after = rule.example[target].strip("\n").splitlines()
+        yield from ("", f"Target `{target}`:", "", "```diff")
+        yield from (line.rstrip() for line in difflib.ndiff(before, after) if not line.startswith("?"))
+        yield "```"
+
+
+def explanation(rule: Rule, style: Style) -> Iterator[str]:
+    """The page for a terminal: the same lines, painted."""
+    fence = ""
+    for line in page(rule):
+        if line.startswith("```"):
+            fence = "" if fence else line[3:]
+            yield style.paint(line, "dim")
+        elif fence == "diff" and line[:1] in ("-", "+"):
+            yield style.paint(line, "red" if line[0] == "-" else "green")
+        else:
+            yield style.paint(line, "bold") if line.startswith("#") and not fence else line
+
+
+def sentence(text: str) -> str:
+    """Summaries stand in lists, without a capital and a full stop."""
+    text = text.strip()
+    return text[0].upper() + text[1:] + ("" if text.endswith(".") else ".")
 
 
 def as_data(rule: Rule) -> dict[str, Any]:

@@ -111,7 +111,11 @@ class Context:
 
     def leave(self, rule: Rule, node: ast.expr | ast.stmt, reason: str, *, effect: Effect | None = None) -> Finding:
         """A finding that is left for a person."""
-        return self._finding(rule, node, reason=reason, effect=effect)
+        return self._finding(rule, self.text.span(node), reason=reason, effect=effect)
+
+    def at(self, rule: Rule, start: int, end: int, reason: str) -> Finding:
+        """A finding that is left for a person, at bytes that are no node: a comment."""
+        return self._finding(rule, (start, end), reason=reason)
 
     def rewrite(
         self,
@@ -147,7 +151,7 @@ class Context:
             texts.append(text)
         return self._finding(
             rule,
-            node,
+            self.text.span(node),
             new=", ".join(texts),
             edits=tuple(edits),
             shim=any(new.shim for new in news),
@@ -177,7 +181,7 @@ class Context:
     def _finding(
         self,
         rule: Rule,
-        node: ast.expr | ast.stmt,
+        span: tuple[int, int],
         *,
         new: str = "",
         edits: tuple[Edit, ...] = (),
@@ -187,7 +191,7 @@ class Context:
         effect: Effect | None = None,
         review: Review | None = None,
     ) -> Finding:
-        start, end = self.text.span(node)
+        start, end = span
         line, column = self.text.position(start)
         end_line, end_column = self.text.position(end)
         return Finding(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from torchport.analysis.project import ProjectFacts
 from torchport.analysis.scopes import Tree
+from torchport.analysis.suppressions import skips_file, suppressions
 from torchport.catalog.prefilter import Prefilter
 from torchport.model import Edit, Finding, Problem, Rule, Target
 from torchport.rewrite import advice, amp, devices, distributed, loading, loops, moves, numbers, reports, switches
@@ -19,6 +20,7 @@ from torchport.rewrite.hold import hold_back
 from torchport.rewrite.imports import unused_imports
 from torchport.rewrite.placement import shim_imports, shim_name
 from torchport.rewrite.rename import build_index, rename_imports, rename_uses
+from torchport.rewrite.silence import Silence, about_comments, held, key
 from torchport.rewrite.text import Origin, Text, overlap, splice
 
 if TYPE_CHECKING:
@@ -61,6 +63,7 @@ TRANSFORMERS: dict[str, Transformer] = {
     "narrow-sum": advice.narrow_sum,
     "unsharded-loader": advice.unsharded_loader,
     "last-batch": advice.last_batch,
+    "suppressions": lambda rule, context: iter(()),  # known only when all the others have run
 }
 STUB = "a stub describes an API and does not run"
 READ_ONLY = {
@@ -77,12 +80,15 @@ class Outcome:
     left: list[Finding] = field(default_factory=list)
     text: str | None = None
     problems: list[Problem] = field(default_factory=list)
+    silenced: int = 0
+    """Findings that a person has silenced, by a comment or in the configuration."""
 
 
 class Migrator:
     """Rewrites what can be proved and reports the rest, one source after the other. Nothing is written here.
 
-    ``checks`` are transformers of the layers above, by the names that rules give them.
+    ``checks`` are transformers of the layers above, by the names that rules give them. ``off`` gives the codes of rules
+    that do not concern a path, ``known`` are the codes and names of all rules, whether or not they are run.
     """
 
     def __init__(
@@ -93,11 +99,14 @@ class Migrator:
         unsafe: bool = False,
         project: ProjectFacts | None = None,
         checks: Mapping[str, Transformer] | None = None,
+        off: Callable[[str], Collection[str]] = lambda path: (),
+        known: Collection[str] = (),
     ) -> None:
         self.prefilter = Prefilter(rules)
         self.index = build_index(rules, target)
         self.target, self.unsafe, self.project = target, unsafe, project or ProjectFacts()
         self.transformers = TRANSFORMERS | dict(checks or {})
+        self.off, self.known = off, known or {word for rule in rules for word in (rule.code, rule.name)}
 
     def __call__(self, source: Source) -> Outcome:
         """What becomes of ``source``; a text that fails a check is not given back."""
@@ -112,6 +121,8 @@ class Migrator:
         try:
             return work(source, self)
         except SyntaxError as error:
+            if skips_file(source.text):
+                return Outcome()
             return Outcome(problems=[Problem(_syntax(error), error.lineno or 0)])
         except (RecursionError, MemoryError, ValueError) as error:
             what = f"too deeply nested or not Python, left alone ({type(error).__name__}: {error})"
@@ -119,7 +130,7 @@ class Migrator:
 
     def context(self, tree: Tree, text: Text, *, draft: bool = False) -> Context:
         """What transformers are given for one pass."""
-        return Context(tree, text, self.target, self.unsafe, shim_name(tree), self.project, draft)
+        return Context(tree, text, self.target, self.unsafe, shim_name(tree), self.project, draft=draft)
 
 
 def _syntax(error: SyntaxError) -> str:
@@ -142,11 +153,11 @@ def _migrate(source: Source, migrator: Migrator) -> Outcome:
     read_only = STUB if source.path.endswith(".pyi") else ""
     for _ in range(PASSES):
         context = migrator.context(tree, text)
-        findings = _findings(migrator, context)
+        findings, silenced, _ = _findings(migrator, context, source)
         if not read_only:
             read_only = next((READ_ONLY[f.name] for f in findings if f.name in READ_ONLY), "")
         if read_only:
-            return Outcome(left=[_note(f, read_only) for f in findings])
+            return Outcome(left=[_note(f, read_only) for f in findings], silenced=silenced)
         chosen, edits = _choose(findings)
         if not chosen:
             break
@@ -162,7 +173,7 @@ def _migrate(source: Source, migrator: Migrator) -> Outcome:
     remaining = [f for f in findings if f.reason]
     left = [_located(f, text, original, origin) for f in remaining]
     if not applied:
-        return Outcome(left=left)
+        return Outcome(left=left, silenced=silenced)
     last, done = text, len(origin.passes)
     stem = PurePath(source.path).stem
     handed_on = stem == "__init__" or stem in migrator.project.imported
@@ -171,13 +182,13 @@ def _migrate(source: Source, migrator: Migrator) -> Outcome:
         tree, text = _spliced(source, text, dead, origin)
     after = text.bytes.decode()
     why = fault(source.text, first, after, tree, source.path, origin.touched_comment)
-    if not why and dead and _choose(_findings(migrator, migrator.context(tree, text)))[0]:
+    if not why and dead and _choose(_findings(migrator, migrator.context(tree, text), source)[0])[0]:
         why = "a second run would change it again"
     if why:
         return _refused(applied, why, left)
     applied = [replace(f, now=text.position(origin.forward(f.start, k))) for f, k in zip(applied, passes, strict=True)]
     left = [_now(f, raw, last, text, origin, done) for f, raw in zip(left, remaining, strict=True)]
-    return Outcome(applied, left, after)
+    return Outcome(applied, left, after, silenced=silenced)
 
 
 def _now(finding: Finding, raw: Finding, last: Text, text: Text, origin: Origin, done: int) -> Finding:
@@ -200,21 +211,32 @@ def _inspect(source: Source, migrator: Migrator) -> Outcome:
     text = Text(source.text)
     if not migrator.prefilter.search(text.bytes):
         return Outcome()
-    findings = _findings(migrator, migrator.context(parse(source.text, source.path), text, draft=True))
+    context = migrator.context(parse(source.text, source.path), text, draft=True)
+    findings, silenced, comments = _findings(migrator, context, source)
     stub = STUB if source.path.endswith(".pyi") else ""
     read_only = stub or next((READ_ONLY[f.name] for f in findings if f.name in READ_ONLY), "")
     if read_only:
         run_all_the_same = frozenset() if stub else frozenset(r.code for r in migrator.prefilter.rules if r.lint_only)
         findings = [f if f.code in run_all_the_same else _note(f, read_only) for f in findings]
-    return Outcome(left=[_located(f, text, text, Origin()) for f in findings if f.reason or f.edits])
+    found = [f for f in (*findings, *comments) if f.reason or f.edits]
+    return Outcome(left=[_located(f, text, text, Origin()) for f in found], silenced=silenced)
 
 
-def _findings(migrator: Migrator, context: Context) -> list[Finding]:
-    """What a pass finds, each place once for each rule."""
-    found: dict[tuple[str, int, int], Finding] = {}
+def _findings(migrator: Migrator, context: Context, source: Source) -> tuple[list[Finding], int, list[Finding]]:
+    """What a pass finds, each place once for each rule; how much of it is silenced; and what is said of that."""
+    every: dict[tuple[str, int, int], Finding] = {}
     for finding in _all_findings(migrator, context):
-        found.setdefault((finding.code, finding.start, finding.end), finding)
-    return hold_back(list(found.values()), migrator.prefilter.rules, context)
+        every.setdefault(key(finding), finding)
+    rules = migrator.prefilter.rules
+    found = list(every.values())
+    comments = suppressions(context.text.bytes.decode()) if b"torchport:" in context.text.bytes else []
+    silence = Silence(comments, migrator.off(source.path))
+    if not silence.comments and not silence.off:
+        return hold_back(found, rules, context), 0, []
+    quiet = silence.quiet(found)
+    kept = [f for f in hold_back(held(found, quiet), rules, context) if key(f) not in quiet]
+    own = [f for f in about_comments(silence, found, rules, migrator.known, context) if f.code not in silence.off]
+    return kept, len(quiet), own
 
 
 def _all_findings(migrator: Migrator, context: Context) -> Iterator[Finding]:

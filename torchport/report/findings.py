@@ -1,0 +1,109 @@
+"""What a run of ``torchport lint`` has to say, as every format of the report takes it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from torchport.model import Effect, FileResult, Finding, Problem, Rule, Target
+from torchport.project.source import decode
+
+Severity = Literal["error", "warning", "note"]
+SEVERITIES: dict[Effect, Severity] = {"error": "error", "silent": "warning", "slow": "warning", "none": "note"}
+
+DONE, LEFT, FAILED = 0, 1, 2
+
+
+@dataclass(slots=True)
+class Report:
+    """``files`` holds those with something to say, by path; their ``left`` is what is reported, in order."""
+
+    rules: Mapping[str, Rule]
+    target: Target
+    examined: int = 0
+    files: list[FileResult] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    refusal: str = ""
+    """Why nothing was written at all."""
+    written: bool = True
+    """Whether fixes are in the files already; otherwise the run only shows them."""
+    silenced: int = 0
+    """Findings that comments or the configuration of single files take out."""
+    accepted: int = 0
+    """Findings that the baseline has."""
+    perhaps: int = 0
+    """Findings that only ``--pedantic`` shows."""
+    remarks: int = 0
+    """Notes that only ``--verbose`` shows."""
+    _lines: dict[str, list[str]] = field(default_factory=dict)
+
+    def findings(self) -> Iterator[tuple[str, Finding]]:
+        """Path and finding, in the order of the files and of their lines."""
+        return ((file.path, finding) for file in self.files for finding in file.left)
+
+    def problems(self) -> Iterator[tuple[str, Problem]]:
+        """Path and problem of each file that could not be examined or written."""
+        return ((file.path, problem) for file in self.files for problem in file.problems)
+
+    def fixes(self) -> Iterator[tuple[str, Finding]]:
+        """Path and finding of what was fixed, or would be."""
+        return ((file.path, finding) for file in self.files for finding in file.applied)
+
+    def changed(self) -> list[FileResult]:
+        """The files that were fixed, or would be."""
+        return [file for file in self.files if file.after is not None]
+
+    def line(self, path: str, number: int) -> str:
+        """A line of a file that has findings, as it is after the fixes, without its end."""
+        if path not in self._lines:
+            file = next(file for file in self.files if file.path == path)
+            self._lines[path] = lines_of(path, file.before if file.after is None else file.after)
+        lines = self._lines[path]
+        return lines[number - 1] if 0 < number <= len(lines) else ""
+
+    @property
+    def exit_status(self) -> int:
+        """0: nothing left to do, 1: something is left for a person, 2: the run itself failed."""
+        problems = [problem for _, problem in self.problems()]
+        if self.refusal or any(problem.fatal for problem in problems):
+            return FAILED
+        pending = not self.written and bool(self.changed())
+        return LEFT if problems or pending or any(f.effect != "none" for _, f in self.findings()) else DONE
+
+
+def lines_of(path: str, data: bytes) -> list[str]:
+    """The lines of a file without their ends, counted as Python counts them; empty where it cannot be decoded."""
+    source = decode(path, data)
+    return [] if isinstance(source, Problem) else [line.removesuffix("\r") for line in source.text.split("\n")]
+
+
+def severity(finding: Finding) -> Severity:
+    """How a finding is ranked where a format knows ranks."""
+    return SEVERITIES[finding.effect]
+
+
+def is_fixed_by_lint(finding: Finding, rules: Mapping[str, Rule]) -> bool:
+    """Whether ``lint --fix`` mends it."""
+    return bool(finding.edits) and rules[finding.code].lint_only
+
+
+def is_fixed_by_migrate(finding: Finding, rules: Mapping[str, Rule]) -> bool:
+    """Whether ``migrate`` mends it."""
+    return bool(finding.edits) and not rules[finding.code].lint_only
+
+
+def advice(finding: Finding, rules: Mapping[str, Rule]) -> str:
+    """What to do, on one line; empty where the message says it all."""
+    if not finding.edits:
+        return " ".join(finding.reason.split())
+    command = "torchport lint --fix" if rules[finding.code].lint_only else "torchport migrate"
+    new = " ".join(finding.new.split())
+    return f"{command} writes {new}" if new else f"{command} rewrites it"
+
+
+def sentence(finding: Finding, rules: Mapping[str, Rule]) -> str:
+    """The message with the advice after it, on one line."""
+    what, more = " ".join(finding.message.split()), advice(finding, rules)
+    perhaps = "perhaps: " if finding.perhaps else ""
+    return f"{perhaps}{what}: {more}" if more else f"{perhaps}{what}"

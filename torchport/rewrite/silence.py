@@ -1,0 +1,98 @@
+"""Findings that a person has silenced: they stay as they are, and so does what would move together with them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from torchport.analysis.names import line_mark
+from torchport.analysis.suppressions import VERBS, Suppression
+from torchport.model import Finding, Rule
+from torchport.rewrite.context import Context
+
+SILENCED = "it is silenced"
+TOGETHER = "it moves together with {}, which is silenced"
+UNUSED, UNEXPLAINED, UNKNOWN = "unused-suppression", "suppression-without-reason", "unknown-suppression"
+
+Key = tuple[str, int, int]
+
+
+class Silence(NamedTuple):
+    """What comments and the configuration say of one file."""
+
+    comments: Sequence[Suppression] = ()
+    off: Collection[str] = ()
+    """Codes of rules that the configuration switches off for this file."""
+
+    def quiet(self, findings: Sequence[Finding]) -> set[Key]:
+        """The findings that are not wanted."""
+        return {key(f) for f in findings if f.code in self.off or any(covers(c, f) for c in self.comments)}
+
+    def unused(self, findings: Sequence[Finding], ran: Collection[Rule]) -> Iterator[Suppression]:
+        """Comments that silence nothing although the rules that they are about were run."""
+        for comment in self.comments:
+            about = [rule for rule in ran if comment.names(rule.code, rule.name)]
+            if comment.verb in VERBS and about and not any(covers(comment, finding) for finding in findings):
+                yield comment
+
+
+def key(finding: Finding) -> Key:
+    """What tells one finding of a pass from all others."""
+    return finding.code, finding.start, finding.end
+
+
+def covers(comment: Suppression, finding: Finding) -> bool:
+    """Whether a comment is about a finding: on its first line or on its last."""
+    if comment.verb == "skip-file":
+        return True
+    on = comment.covers in (finding.line, finding.end_line)
+    return comment.verb == "ignore" and on and comment.names(finding.code, finding.name)
+
+
+def held(findings: Sequence[Finding], quiet: Collection[Key]) -> list[Finding]:
+    """The findings, with no edit in those that are silenced and in those of their groups."""
+    if not quiet:
+        return list(findings)
+    groups = {finding.group: finding for finding in findings if finding.group and key(finding) in quiet}
+    return [_held(finding, groups, quiet) for finding in findings]
+
+
+def _held(finding: Finding, groups: dict[str, Finding], quiet: Collection[Key]) -> Finding:
+    if key(finding) in quiet:
+        return replace(finding, edits=(), shim=False, reason=finding.reason or SILENCED)
+    if finding.edits and finding.group in groups:
+        reason = TOGETHER.format(line_mark(groups[finding.group].line))
+        return replace(finding, edits=(), shim=False, reason=reason)
+    return finding
+
+
+def about_comments(
+    silence: Silence, findings: Sequence[Finding], rules: Sequence[Rule], known: Collection[str], context: Context
+) -> Iterator[Finding]:
+    """What is wrong with the comments themselves: each says for which rules and why, and silences something."""
+    own = {rule.name: rule for rule in rules if rule.name in (UNUSED, UNEXPLAINED, UNKNOWN)}
+    others = [rule for rule in rules if rule.name not in own]
+    if rule := own.get(UNUSED):
+        for comment in silence.unused(findings, others):
+            yield context.at(rule, *_span(comment, context), rule.reason)
+    for comment in silence.comments:
+        if not comment.reason and comment.verb in VERBS and (rule := own.get(UNEXPLAINED)):
+            yield context.at(rule, *_span(comment, context), rule.reason)
+        if (what := _unknown(comment, known)) and (rule := own.get(UNKNOWN)):
+            yield context.at(rule, *_span(comment, context), what)
+
+
+def _unknown(comment: Suppression, known: Collection[str]) -> str:
+    if comment.verb not in VERBS:
+        return f"{comment.verb or 'nothing'!r} is not one of {', '.join(VERBS)}"
+    for word in comment.codes:
+        if not any(name == word.lower() or name.startswith(word.upper()) for name in known):
+            return f"no rule is called {word!r}"
+    return ""
+
+
+def _span(comment: Suppression, context: Context) -> tuple[int, int]:
+    start = context.text.starts[comment.line - 1]
+    line = context.text.line_text(comment.line).decode()
+    return start + len(line[: comment.column - 1].encode()), start + len(line[: comment.end_column - 1].encode())
