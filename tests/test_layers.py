@@ -11,6 +11,7 @@ import pytest
 PACKAGE = Path(__file__).parent.parent / "torchport"
 LAYERS = (
     {"cli"},
+    {"linting"},
     {"pipeline"},
     {"pool"},
     {"report", "lint"},

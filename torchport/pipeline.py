@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from torchport.analysis.project import Collector, ProjectFacts
 from torchport.catalog.prefilter import Prefilter
 from torchport.model import FileResult, Finding, Problem, Rule, Target
 from torchport.project import git
+from torchport.project.config import Config, FileRules
 from torchport.project.files import FoundFile, find_files
-from torchport.project.source import UTF16_BOMS, decode, encode, is_generated, read_bytes
+from torchport.project.source import UTF16_BOMS, decode, encoded, is_generated, read_bytes
 from torchport.report.run import Mode, Run
 
 if TYPE_CHECKING:
     from torchport.pool import Failure, StartMethod
+    from torchport.report.findings import Report
     from torchport.rewrite import Migrator
 
 TIME_LIMIT = 60.0
@@ -26,8 +28,7 @@ FILES_PER_JOB = 10
 """Starting a process for fewer matching files than this takes longer than it saves."""
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(NamedTuple):
     """What the user asked of one run."""
 
     target: Target = "portable"
@@ -36,6 +37,11 @@ class Options:
     exclude: tuple[str, ...] = ()
     jobs: int = 1
     allow_dirty: bool = False
+    config: Config = Config()
+    force_exclude: bool = False
+    """The configuration's ``exclude`` also holds for files that are named."""
+    off: FileRules = FileRules()
+    """The codes of rules that do not concern a path."""
 
 
 class Task(NamedTuple):
@@ -52,6 +58,8 @@ class Trigger(Protocol):
         """Something true where one of the words is in ``data``."""
 
 
+T = TypeVar("T")
+R = TypeVar("R")
 Work = Callable[[Task], FileResult]
 Progress = Callable[[int], AbstractContextManager[Callable[[], None]]]
 """Given the number of files, a context whose value is called after each of them."""
@@ -72,12 +80,13 @@ class Migration:
             return result
         outcome = self.migrator(source)
         result.applied, result.left, result.problems = outcome.applied, outcome.left, outcome.problems
+        result.silenced = outcome.silenced
         if outcome.text is not None and outcome.text != source.text:
-            try:
-                result.after = encode(source, outcome.text)
-            except UnicodeEncodeError as error:
-                what = f"the new text has a character that {source.encoding} lacks ({error.object[error.start]!r})"
-                result.problems.append(Problem(f"{what}: left as it was; save the file as UTF-8"))
+            after = encoded(source, outcome.text)
+            if isinstance(after, Problem):
+                result.problems.append(after)
+            else:
+                result.after = after
         return result
 
 
@@ -95,7 +104,8 @@ def migrate(
     def work_for(facts: ProjectFacts) -> Work:
         from torchport.rewrite import Migrator
 
-        return Migration(Migrator(rules, options.target, unsafe=options.unsafe, project=facts))
+        migrator = Migrator(rules, options.target, unsafe=options.unsafe, project=facts, off=options.off)
+        return Migration(migrator)
 
     return run(paths, work_for, Prefilter(rules), options, progress=progress)
 
@@ -114,7 +124,7 @@ def run(
     ``work_for`` is given what all files say together, matching or not; it is not called where no file matched.
     """
     result = Run(options.mode, options.target)
-    selection = find_files(paths, options.exclude)
+    selection = find_files(paths, options.exclude, wanted(options.config, force=options.force_exclude))
     result.files += selection.refused
     result.notes += selection.notes
     tasks, facts = _tasks(selection.files, trigger, result)
@@ -122,8 +132,15 @@ def run(
         result.files += _in_processes(work_for(facts), tasks, options, progress, method)
     result.files.sort(key=lambda file: file.path.split("/"))
     if options.mode == "write":
-        _write(result, paths, allow_dirty=options.allow_dirty)
+        write_changed(result, paths, allow_dirty=options.allow_dirty)
     return result
+
+
+def wanted(config: Config, *, force: bool) -> Callable[[FoundFile], bool] | None:
+    """Which files the configuration leaves in; those that the user names always are, unless ``force`` is given."""
+    if not config.exclude:
+        return None
+    return lambda file: (file.explicit and not force) or not config.excludes(file.path)
 
 
 def _tasks(files: Sequence[FoundFile], trigger: Trigger, result: Run) -> tuple[list[Task], ProjectFacts]:
@@ -153,24 +170,33 @@ def _in_processes(
     work: Work, tasks: list[Task], options: Options, progress: Progress, method: StartMethod | None
 ) -> list[FileResult]:
     """One result for each task, whatever happens to the process that works on it."""
-    from torchport.pool import PoolError, run_tasks
+    results = in_processes(work, tasks, options.jobs, progress, method)
+    return [_settled(task, result) for task, result in zip(tasks, results, strict=True)]
 
-    jobs = max(1, min(options.jobs, len(tasks) // FILES_PER_JOB))
+
+def in_processes(
+    work: Callable[[T], R],
+    tasks: Sequence[T],
+    jobs: int,
+    progress: Progress = no_progress,
+    method: StartMethod | None = None,
+) -> list[R | Problem]:
+    """What ``work`` makes of each task, or why it made nothing of it."""
+    from torchport.pool import Failure, PoolError, run_tasks
+
+    jobs = max(1, min(jobs, len(tasks) // FILES_PER_JOB))
     with progress(len(tasks)) as done:
         try:
             results = run_tasks(work, tasks, jobs=jobs, limit=TIME_LIMIT, done=done, method=method)
         except (PoolError, OSError) as error:
-            problem = Problem(f"not examined: {error}", fatal=True)
-            return [FileResult(task.file.path, problems=[problem]) for task in tasks]
-    return [_settled(task, result) for task, result in zip(tasks, results, strict=True)]
+            return [Problem(f"not examined: {error}", fatal=True) for _ in tasks]
+    return [_problem_of(result) if isinstance(result, Failure) else result for result in results]
 
 
-def _settled(task: Task, result: FileResult | Failure) -> FileResult:
+def _settled(task: Task, result: FileResult | Problem) -> FileResult:
     """The result as it is reported: nothing counts as applied in a file that stays as it is."""
-    from torchport.pool import Failure
-
-    if isinstance(result, Failure):
-        return FileResult(task.file.path, problems=[_problem_of(result)])
+    if isinstance(result, Problem):
+        return FileResult(task.file.path, problems=[result])
     result.before = task.data
     if result.after is None:
         _keep_whole(result)
@@ -203,7 +229,7 @@ def _problem_of(failure: Failure) -> Problem:
             return Problem(f"internal error: {failure.detail}: left as it was; please report this", fatal=True)
 
 
-def _write(result: Run, paths: Sequence[str], *, allow_dirty: bool) -> None:
+def write_changed(result: Run | Report, paths: Sequence[str], *, allow_dirty: bool) -> None:
     """Write every changed file, unless git could not give the old text back."""
     changed = result.changed()
     if not changed:
@@ -222,7 +248,7 @@ def _write(result: Run, paths: Sequence[str], *, allow_dirty: bool) -> None:
             _keep_whole(file)
 
 
-def _guard(result: Run, paths: Sequence[str]) -> str:
+def _guard(result: Run | Report, paths: Sequence[str]) -> str:
     """Why the files may not be rewritten now, or nothing."""
     way_round = "commit or stash first, look at --diff, or give --allow-dirty"
     try:

@@ -30,15 +30,17 @@ class Collector:
             for piece in blob.split(word)[1:]:
                 if match := MODULE.match(piece):
                     self._imported.add(match[0].rpartition(b".")[2].decode(errors="replace"))
-        if b"def cuda" in blob:
-            self._own_cuda |= set(_own_cuda(blob))
+        self._own_cuda |= set(own_cuda(blob))
 
     def facts(self) -> ProjectFacts:
         """What was gathered."""
         return ProjectFacts(frozenset(self._own_cuda), frozenset(self._imported))
 
 
-def _own_cuda(blob: bytes) -> list[str]:
+def own_cuda(blob: bytes) -> list[str]:
+    """Classes in ``blob`` with a ``cuda`` method and no ``to`` beside it."""
+    if b"def cuda" not in blob:
+        return []
     found = []
     for match in OWN_CUDA.finditer(blob):
         following = blob.find(b"\nclass ", match.start() + 1)

@@ -9,7 +9,8 @@ from typing import Any, get_args
 
 from torchport.model import TARGETS, Effect, Review, Rule, Safety, Support
 
-CODE = re.compile(r"TP\d\d\d")
+CODE = re.compile(r"[A-Z]{2,8}\d\d\d")
+"""``TP`` are the rules that are shipped; users choose letters of their own."""
 NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 CHOICES = {"effect": get_args(Effect), "safety": get_args(Safety), "review": get_args(Review)}
 TEXT = ("code", "name", "summary", "why", "effect", "safety", "review")
@@ -94,7 +95,7 @@ def _rule(entry: dict[str, Any], where: str) -> Rule:
     if entry.get("cuda_only", "") not in ("", "branch", "choice"):
         raise fail("cuda_only must be 'branch' or 'choice'")
     if not CODE.fullmatch(entry["code"]):
-        raise fail("code must be TP and three digits")
+        raise fail("code must be TP and three digits, or letters of your own (two to eight, capital) and three digits")
     if not NAME.fullmatch(entry["name"]):
         raise fail("name must be in kebab-case")
     support = entry.get("support")

@@ -16,6 +16,7 @@ COMPLETION = "_TORCHPORT_COMPLETE"
 
 COMMANDS = {
     "migrate": "torchport.cli.migrate",
+    "lint": "torchport.cli.lint",
     "rule": "torchport.cli.rule",
     "rules": "torchport.cli.rules",
 }

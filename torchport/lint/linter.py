@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from torchport.analysis.project import ProjectFacts
 from torchport.lint.checks import CHECKS
 from torchport.model import Rule, Target
+from torchport.project.config import EVERYWHERE, FileRules
 from torchport.rewrite import Migrator, Outcome
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ class Linter:
         fix: bool = False,
         unsafe: bool = False,
         project: ProjectFacts | None = None,
-        off: Callable[[str], Collection[str]] = lambda path: (),
+        off: FileRules = EVERYWHERE,
         known: Collection[str] = (),
     ) -> None:
         def migrator(rules: tuple[Rule, ...]) -> Migrator:

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from torchport.model import Edit, Finding, Problem, Rule
+from torchport.project.source import decode, encoded, read_bytes
+
+if TYPE_CHECKING:
+    from torchport.lint.linter import Linter
 
 Row = list[Any]
 """A finding without what its rule says already, made of what JSON knows."""
@@ -69,3 +74,59 @@ def problem_of(row: Row) -> Problem:
     """The problem of a short form."""
     message, line = row
     return Problem(message, line)
+
+
+class Task(NamedTuple):
+    """A file that may concern a rule. ``data`` is None where the worker reads the file itself."""
+
+    path: str
+    data: bytes | None = None
+
+
+class Linted(NamedTuple):
+    """What became of one file in a worker."""
+
+    found: Found
+    digest: str = ""
+    """Of the content that was looked at."""
+    fixed: tuple[Row, ...] = ()
+    before: bytes = b""
+    after: bytes | None = None
+
+
+class Work:
+    """The work of one process: picklable, so that it can be sent to a worker once."""
+
+    def __init__(self, linter: Linter, rules: Mapping[str, Rule]) -> None:
+        self.linter, self.rules = linter, rules
+
+    def __call__(self, task: Task) -> Linted:
+        """Lint one file in memory."""
+        data = read_bytes(task.path) if task.data is None else task.data
+        if isinstance(data, Problem):
+            return Linted(Found([], [[data.message, data.line]]))
+        source = decode(task.path, data)
+        if isinstance(source, Problem):
+            return Linted(Found([], [[source.message, source.line]]), digest_of(data))
+        outcome = self.linter(source)
+        problems = outcome.problems
+        after = None
+        if outcome.text is not None and outcome.text != source.text:
+            new = encoded(source, outcome.text)
+            if isinstance(new, Problem):
+                problems = [*problems, new]
+            else:
+                after = new
+        found = Found(self.rows(outcome.left), [[p.message, p.line] for p in problems], outcome.silenced)
+        fixed = tuple(self.rows(outcome.applied)) if after is not None else ()
+        return Linted(found, digest_of(data), fixed, data if after is not None else b"", after)
+
+    def rows(self, findings: list[Finding]) -> list[Row]:
+        """Findings in their short form, in order."""
+        ordered = sorted(findings, key=lambda f: (f.line, f.column, f.code))
+        return [row_of(finding, self.rules[finding.code]) for finding in ordered]
+
+
+def digest_of(data: bytes) -> str:
+    """What names a content."""
+    return blake2b(data, digest_size=16).hexdigest()

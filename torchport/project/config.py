@@ -177,3 +177,7 @@ class FileRules(NamedTuple):
             return frozenset()
         relative = self.config.relative(path)
         return frozenset().union(*(codes for patterns, codes in self.table if matches(relative, patterns)))
+
+
+EVERYWHERE = FileRules()
+"""Every rule concerns every path."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -17,7 +17,8 @@ KINDS: dict[str, Kind] = {".py": "source", ".pyi": "stub", ".ipynb": "notebook"}
 
 SKIPPED_FOLDERS = frozenset(
     {".git", ".hg", ".svn", ".venv", "venv", ".nox", ".tox", "node_modules", "__pycache__", "site-packages"}
-    | {".ipynb_checkpoints", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".torchport_cache", ".eggs", "build", "dist"}
+    | {".ipynb_checkpoints", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".torchport_cache"}
+    | {".eggs", "build", "dist"}
 )
 """Never entered, unless git tracks what is in them or the user names them."""
 
@@ -67,11 +68,13 @@ class _Finder:
             self.selection.files.append(FoundFile(shown(path), kind, explicit))
 
 
-
-def find_files(paths: Sequence[str], exclude: Sequence[str] = ()) -> Selection:
+def find_files(
+    paths: Sequence[str], exclude: Sequence[str] = (), wanted: Callable[[FoundFile], bool] | None = None
+) -> Selection:
     """Python files, stubs and notebooks under ``paths``; a file named by the user is always taken.
 
-    ``exclude`` holds glob patterns for paths below a given folder. A link is never followed out of the folder given.
+    ``exclude`` holds glob patterns for paths below a given folder; ``wanted`` has the last word on each file. A link is
+    never followed out of the folder given.
     """
     finder = _Finder(clean(exclude))
     for path in paths:
@@ -83,6 +86,8 @@ def find_files(paths: Sequence[str], exclude: Sequence[str] = ()) -> Selection:
             _take_named(finder, Path(path))
     for link in finder.links:
         _settle_link(finder, link)
+    if wanted is not None:
+        finder.selection.files = [file for file in finder.selection.files if wanted(file)]
     finder.selection.files.sort(key=lambda found: found.path.split("/"))
     finder.selection.refused.sort(key=lambda result: result.path.split("/"))
     return finder.selection

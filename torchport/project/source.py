@@ -98,6 +98,15 @@ def encode(source: Source, new_text: str) -> bytes:
     return UTF8_BOM + body if source.bom else body
 
 
+def encoded(source: Source, new_text: str) -> bytes | Problem:
+    """As ``encode``, with a Problem where the file's encoding lacks a character."""
+    try:
+        return encode(source, new_text)
+    except UnicodeEncodeError as error:
+        what = f"the new text has a character that {source.encoding} lacks ({error.object[error.start]!r})"
+        return Problem(f"{what}: left as it was; save the file as UTF-8")
+
+
 def _line_of(data: bytes, offset: int) -> int:
     return data.count(b"\n", 0, offset) + 1
 

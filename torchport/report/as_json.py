@@ -41,6 +41,7 @@ def _run(run: Run) -> dict[str, Any]:
             "left": sum(1 for _ in run.left()),
             "notes": sum(1 for _ in run.remarks()),
             "problems": sum(1 for _ in run.problems()),
+            "silenced": run.silenced(),
             "rules": dict(sorted(Counter(finding.code for finding in edits).items())),
             "review": {review: reviews[review] for review in REVIEWS},
         },

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from torchport.model import Effect, FileResult, Finding, Problem, Rule, Target
-from torchport.project.source import decode
+from torchport.project.source import decode, read_bytes
 
 Severity = Literal["error", "warning", "note"]
 SEVERITIES: dict[Effect, Severity] = {"error": "error", "silent": "warning", "slow": "warning", "none": "note"}
@@ -21,7 +21,8 @@ class Report:
 
     rules: Mapping[str, Rule]
     target: Target
-    examined: int = 0
+    looked_at: list[str] = field(default_factory=list)
+    """Every file that was read, or could not be."""
     files: list[FileResult] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     refusal: str = ""
@@ -37,6 +38,23 @@ class Report:
     remarks: int = 0
     """Notes that only ``--verbose`` shows."""
     _lines: dict[str, list[str]] = field(default_factory=dict)
+
+    def add(self, other: Report) -> None:
+        """Take in the report of other files."""
+        self.rules = {**self.rules, **other.rules}
+        self.looked_at += other.looked_at
+        self.files = sorted([*self.files, *other.files], key=lambda file: file.path.split("/"))
+        self.notes += other.notes
+        self.refusal = self.refusal or other.refusal
+        self.silenced += other.silenced
+        self.accepted += other.accepted
+        self.perhaps += other.perhaps
+        self.remarks += other.remarks
+
+    @property
+    def examined(self) -> int:
+        """The number of files."""
+        return len(self.looked_at)
 
     def findings(self) -> Iterator[tuple[str, Finding]]:
         """Path and finding, in the order of the files and of their lines."""
@@ -58,7 +76,8 @@ class Report:
         """A line of a file that has findings, as it is after the fixes, without its end."""
         if path not in self._lines:
             file = next(file for file in self.files if file.path == path)
-            self._lines[path] = lines_of(path, file.before if file.after is None else file.after)
+            data = file.after or file.before or read_bytes(path)
+            self._lines[path] = [] if isinstance(data, Problem) else lines_of(path, data)
         lines = self._lines[path]
         return lines[number - 1] if 0 < number <= len(lines) else ""
 

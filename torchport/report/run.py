@@ -27,6 +27,17 @@ class Run:
     refusal: str = ""
     """Why nothing was written at all."""
 
+    def add(self, other: Run) -> None:
+        """Take in the run over other files."""
+        self.examined += other.examined
+        self.files = sorted([*self.files, *other.files], key=lambda file: file.path.split("/"))
+        self.notes += other.notes
+        self.refusal = self.refusal or other.refusal
+
+    def silenced(self) -> int:
+        """How many findings comments and the configuration take out."""
+        return sum(file.silenced for file in self.files)
+
     def changed(self) -> list[FileResult]:
         """The files that were rewritten, or would be."""
         return [file for file in self.files if file.after is not None]

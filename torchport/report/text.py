@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from torchport.model import FileResult, Finding, Problem, Review
 from torchport.report.run import Run
+
+if TYPE_CHECKING:
+    from torchport.report.findings import Report
 
 REVIEWS: dict[Review, str] = {"merge": "to merge as they are", "glance": "for a glance", "read": "to read closely"}
 _CODES = {"bold": "1", "red": "31", "green": "32", "yellow": "33", "cyan": "36", "dim": "2"}
@@ -56,7 +59,7 @@ def render(run: Run, *, verbose: bool = False, style: Style | None = None) -> It
     yield from report.sums()
 
 
-def errors(run: Run) -> Iterator[str]:
+def errors(run: Run | Report) -> Iterator[str]:
     """What made the run itself fail, one line each."""
     if run.refusal:
         yield run.refusal
@@ -132,6 +135,8 @@ class _Report:
         undone = len({path for path, problem in self.run.problems() if not problem.fatal})
         if undone:
             yield self.style.paint(f"Not done: {count(undone, 'file')}", "yellow")
+        if silenced := self.run.silenced():
+            yield f"Silenced by comments and configuration: {silenced:,}"
         remarks = sum(1 for _ in self.run.remarks())
         if remarks:
             yield f"Notes: {remarks:,}" + ("" if self.verbose else " (shown with --verbose)")

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING
 from torchport.analysis.project import ProjectFacts
 from torchport.analysis.scopes import Tree
 from torchport.analysis.suppressions import skips_file, suppressions
+from torchport.catalog.load import CatalogError
 from torchport.catalog.prefilter import Prefilter
 from torchport.model import Edit, Finding, Problem, Rule, Target
+from torchport.project.config import EVERYWHERE, FileRules
 from torchport.rewrite import advice, amp, devices, distributed, loading, loops, moves, numbers, reports, switches
 from torchport.rewrite.checks import fault, parse
 from torchport.rewrite.context import Context, Transformer, shorten
@@ -99,13 +101,16 @@ class Migrator:
         unsafe: bool = False,
         project: ProjectFacts | None = None,
         checks: Mapping[str, Transformer] | None = None,
-        off: Callable[[str], Collection[str]] = lambda path: (),
+        off: FileRules = EVERYWHERE,
         known: Collection[str] = (),
     ) -> None:
         self.prefilter = Prefilter(rules)
         self.index = build_index(rules, target)
         self.target, self.unsafe, self.project = target, unsafe, project or ProjectFacts()
         self.transformers = TRANSFORMERS | dict(checks or {})
+        for rule in rules:
+            if rule.transformer and rule.transformer not in self.transformers:
+                raise CatalogError(f"{rule.source}: {rule.code}: no transformer is called {rule.transformer!r}")
         self.off, self.known = off, known or {word for rule in rules for word in (rule.code, rule.name)}
 
     def __call__(self, source: Source) -> Outcome:

@@ -1,0 +1,274 @@
+"""``torchport lint``: the way through the house that ends in a report. What was seen before comes from the cache."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from torchport import __version__
+from torchport.analysis.project import Collector, ProjectFacts, own_cuda
+from torchport.catalog.prefilter import Prefilter
+from torchport.lint.baseline import Baseline
+from torchport.lint.cache import Cache, found_of, key_of
+from torchport.lint.work import Found, Linted, Task, Work, digest_of, finding_of, problem_of
+from torchport.model import FileResult, Problem, Rule, Target
+from torchport.pipeline import Progress, in_processes, no_progress, wanted, write_changed
+from torchport.project.changes import ChangedLines, changed_lines
+from torchport.project.config import Config, FileRules
+from torchport.project.files import FoundFile, find_files
+from torchport.project.source import UTF16_BOMS, is_generated, read_bytes
+from torchport.report.findings import Report
+from torchport.report.text import count
+
+NOTEBOOK = "is a notebook: notebooks are not examined by this version; export its code to a .py file"
+DEPENDS_ON = ("analysis", "catalog", "lint", "rewrite", "model.py")
+"""The parts of torchport that a result depends on."""
+
+
+class LintOptions(NamedTuple):
+    """What the user asked of one run."""
+
+    target: Target = "portable"
+    fix: bool = False
+    write: bool = True
+    """Write the fixes; otherwise only show them."""
+    unsafe: bool = False
+    pedantic: bool = False
+    notes: bool = False
+    exclude: tuple[str, ...] = ()
+    jobs: int = 1
+    allow_dirty: bool = False
+    config: Config = Config()
+    force_exclude: bool = False
+    off: FileRules = FileRules()
+    """The codes of rules that do not concern a path."""
+    known: Collection[str] = ()
+    """Codes and names of all rules, whether or not they are run."""
+    cache: Path | None = None
+    """The folder for results of earlier runs."""
+    stdin: bytes | None = None
+    """The content of the one file that is named, where it comes from standard input."""
+    since: str = ""
+    """Report only lines that differ from where this branch left that git revision."""
+    baseline: Baseline | None = None
+    update_baseline: bool = False
+    """Accept everything that is found now."""
+
+
+def lint(
+    paths: Sequence[str], rules: tuple[Rule, ...], options: LintOptions, *, progress: Progress = no_progress
+) -> Report:
+    """Examine the files under ``paths`` and report; with ``fix`` and ``write`` the files are changed first.
+
+    Raises GitError where ``since`` cannot be compared with.
+    """
+    report = Report({rule.code: rule for rule in rules}, options.target, written=options.write)
+    changed = changed_lines(paths, options.since) if options.since else None
+    files = _found_files(paths, options, report)
+    for path, linted in _Walk(rules, options, changed, report).results(files, progress):
+        result = _result(path, linted, report)
+        if options.stdin is not None:
+            result.before = result.before or options.stdin
+        report.files.append(result)
+    report.files.sort(key=lambda file: file.path.split("/"))
+    if options.fix and options.write and options.stdin is None:
+        write_changed(report, paths, allow_dirty=options.allow_dirty)
+    _narrow(report, paths, options, changed)
+    return report
+
+
+def _found_files(paths: Sequence[str], options: LintOptions, report: Report) -> list[FoundFile]:
+    keep = wanted(options.config, force=options.force_exclude)
+    if options.stdin is not None:
+        file = FoundFile(paths[0], "source", explicit=True)
+        return [file] if keep is None or keep(file) else []
+    selection = find_files(paths, options.exclude, keep)
+    report.files += selection.refused
+    report.notes += selection.notes
+    return selection.files
+
+
+class _Walk:
+    """Every file is read; those that concern a rule are linted in worker processes, or come from the cache."""
+
+    def __init__(
+        self, rules: tuple[Rule, ...], options: LintOptions, changed: ChangedLines | None, report: Report
+    ) -> None:
+        self.rules, self.options, self.changed, self.report = rules, options, changed, report
+        self.prefilter = Prefilter(rules)
+        self.collector = Collector()
+        self.own_cuda: set[str] = set()
+        usable = options.cache is not None and not options.fix and options.stdin is None
+        self.cache = Cache(options.cache, _settings(rules, options)) if usable and options.cache else None
+
+    def results(self, files: Sequence[FoundFile], progress: Progress) -> Iterator[tuple[str, Linted | Problem]]:
+        """Path and result of each file with something to say."""
+        matching = [(file, digest) for file in files for digest in self.read(file)]
+        if self.changed is not None:
+            matching = [(file, digest) for file, digest in matching if self.changed.has(file.path)]
+        facts = self.facts()
+        left: list[tuple[FoundFile, str]] = []
+        for file, digest in matching:
+            key = self.key(file, digest, facts) if self.cache else ""
+            known = found_of(self.cache.get(key)) if self.cache else None
+            if known is None:
+                left.append((file, key))
+            else:
+                yield file.path, Linted(known)
+        yield from self.examine(left, facts, progress)
+        if self.cache:
+            self.cache.save()
+
+    def read(self, file: FoundFile) -> Iterator[str]:
+        """The digest of a file that concerns a rule. What cannot be read is reported."""
+        self.report.looked_at.append(file.path)
+        data = read_bytes(file.path) if self.options.stdin is None else self.options.stdin
+        if isinstance(data, Problem):
+            self.report.files.append(FileResult(file.path, problems=[data]))
+            return
+        digest = digest_of(data) if self.cache else ""
+        if not self.concerns(data, digest):
+            return
+        if file.kind == "notebook":
+            self.report.files.append(FileResult(file.path, problems=[Problem(NOTEBOOK)]))
+        elif not file.explicit and is_generated(data):
+            self.report.notes.append(f"{file.path}: is marked as generated: not examined")
+        else:
+            yield digest
+
+    def concerns(self, data: bytes, digest: str) -> bool:
+        """Whether a rule may concern a file of this content; what it tells of the project is noted."""
+        if self.options.fix:
+            self.collector.add(data)
+        known = self.cache.get(digest) if self.cache else None
+        if isinstance(known, list) and len(known) == 2:
+            own, matches = known
+        else:
+            own = own_cuda(data)
+            matches = self.prefilter.search(data) or data.startswith(UTF16_BOMS)
+            if self.cache:
+                self.cache.put(digest, [own, matches])
+        self.own_cuda.update(own)
+        return bool(matches)
+
+    def facts(self) -> ProjectFacts:
+        """What all files say together. Which modules they import matters only to a rewrite."""
+        return self.collector.facts() if self.options.fix else ProjectFacts(frozenset(self.own_cuda))
+
+    def key(self, file: FoundFile, digest: str, facts: ProjectFacts) -> str:
+        """What a result depends on, besides the settings of the run."""
+        off = sorted(self.options.off(file.path))
+        return key_of(digest, file.kind, ",".join(off), ",".join(sorted(facts.own_cuda)))
+
+    def examine(
+        self, files: Sequence[tuple[FoundFile, str]], facts: ProjectFacts, progress: Progress
+    ) -> Iterator[tuple[str, Linted | Problem]]:
+        """Lint what no earlier run has looked at."""
+        if not files:
+            return
+        from torchport.lint.linter import Linter
+
+        options = self.options
+        linter = Linter(
+            self.rules,
+            options.target,
+            fix=options.fix,
+            unsafe=options.unsafe,
+            project=facts,
+            off=options.off,
+            known=options.known,
+        )
+        tasks = [Task(file.path, options.stdin) for file, _ in files]
+        results = in_processes(Work(linter, self.report.rules), tasks, options.jobs, progress)
+        for (file, key), result in zip(files, results, strict=True):
+            if self.cache and not isinstance(result, Problem) and self.key(file, result.digest, facts) == key:
+                self.cache.put(key, list(result.found))
+            yield file.path, result
+
+
+def _settings(rules: tuple[Rule, ...], options: LintOptions) -> str:
+    """A name for everything but the files that a result depends on."""
+    package = Path(__file__).parent
+    code = [
+        f"{path.name} {status.st_mtime_ns} {status.st_size}"
+        for part in DEPENDS_ON
+        for path in ([package / part] if part.endswith(".py") else sorted((package / part).rglob("*.py")))
+        for status in [path.stat()]
+    ]
+    settings = (__version__, sys.version, options.target, str(options.unsafe), repr(sorted(options.known)))
+    return key_of(*settings, repr(rules), *code)
+
+
+def _result(path: str, linted: Linted | Problem, report: Report) -> FileResult:
+    if isinstance(linted, Problem):
+        return FileResult(path, problems=[linted])
+    found: Found = linted.found
+    report.silenced += found.silenced
+    return FileResult(
+        path,
+        applied=[finding_of(row, report.rules) for row in linted.fixed],
+        left=[finding_of(row, report.rules) for row in found.findings],
+        problems=[problem_of(row) for row in found.problems],
+        before=linted.before,
+        after=linted.after,
+    )
+
+
+def _narrow(report: Report, paths: Sequence[str], options: LintOptions, changed: ChangedLines | None) -> None:
+    """Take out of the report what the user does not want to read, and count it."""
+    for file in report.files:
+        _accept(file, report, options)
+        if changed is not None:
+            path = file.path
+            file.left = [f for f in file.left if changed.meets(path, f.line, f.end_line)]
+        if not options.pedantic:
+            report.perhaps += sum(f.perhaps for f in file.left)
+            file.left = [f for f in file.left if not f.perhaps]
+        if not options.notes:
+            report.remarks += sum(f.effect == "none" for f in file.left)
+            file.left = [f for f in file.left if f.effect != "none"]
+    if options.baseline is not None and not options.since and options.stdin is None:
+        _keep_baseline(options.baseline, report, paths, options)
+    report.files = [file for file in report.files if file.left or file.problems or file.applied]
+
+
+def _accept(file: FileResult, report: Report, options: LintOptions) -> None:
+    """Take out the findings that the baseline has."""
+    if options.baseline is None or not file.left:
+        return
+    notes = [f for f in file.left if f.effect == "none"]
+    others = [f for f in file.left if f.effect != "none"]
+    new = options.baseline.new(file.path, [(f, report.line(file.path, f.line)) for f in others])
+    report.accepted += len(others) - len(new)
+    file.left = sorted([*notes, *new], key=lambda f: (f.line, f.column, f.code))
+
+
+def _keep_baseline(baseline: Baseline, report: Report, paths: Sequence[str], options: LintOptions) -> None:
+    """Write the baseline where it is new, is to be renewed, or has findings that are gone."""
+    unread = {path for path, _ in report.problems()}
+    gone = baseline.shrink((path for path in report.looked_at if path not in unread), report.rules, paths)
+    taken = _take(baseline, report) if options.update_baseline or not baseline.exists else 0
+    if gone or taken or not baseline.exists:
+        try:
+            baseline.save()
+        except OSError as error:
+            report.notes.append(f"{baseline.path}: cannot be written ({error.strerror or error})")
+            return
+    if taken or not baseline.exists:
+        report.notes.append(f"{baseline.path}: {count(taken, 'finding')} accepted; delete the file to see them again")
+    if gone:
+        report.notes.append(f"{baseline.path}: {count(gone, 'finding')} gone: the baseline is smaller by so much")
+
+
+def _take(baseline: Baseline, report: Report) -> int:
+    """Accept what is left to report; how much that was."""
+    taken = 0
+    for file in report.files:
+        accepted = [f for f in file.left if f.effect != "none"]
+        baseline.accept(file.path, [(f, report.line(file.path, f.line)) for f in accepted])
+        file.left = [f for f in file.left if f.effect == "none"]
+        taken += len(accepted)
+    report.accepted += taken
+    return taken
