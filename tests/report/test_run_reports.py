@@ -165,6 +165,7 @@ def test_the_json_of_a_run() -> None:
         "left": 1,
         "notes": 1,
         "problems": 1,
+        "silenced": 0,
         "rules": {"TP101": 2, "TP201": 1},
         "review": {"merge": 1, "glance": 1, "read": 1},
     }

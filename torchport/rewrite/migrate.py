@@ -15,7 +15,19 @@ from torchport.catalog.load import CatalogError
 from torchport.catalog.prefilter import Prefilter
 from torchport.model import Edit, Finding, Problem, Rule, Target
 from torchport.project.config import EVERYWHERE, FileRules
-from torchport.rewrite import advice, amp, devices, distributed, loading, loops, moves, numbers, reports, switches
+from torchport.rewrite import (
+    advice,
+    amp,
+    devices,
+    distributed,
+    loading,
+    loops,
+    moves,
+    numbers,
+    reports,
+    silence,
+    switches,
+)
 from torchport.rewrite.checks import fault, parse
 from torchport.rewrite.context import Context, Transformer, shorten
 from torchport.rewrite.hold import hold_back
@@ -65,7 +77,7 @@ TRANSFORMERS: dict[str, Transformer] = {
     "narrow-sum": advice.narrow_sum,
     "unsharded-loader": advice.unsharded_loader,
     "last-batch": advice.last_batch,
-    "suppressions": lambda rule, context: iter(()),  # known only when all the others have run
+    "suppressions": silence.said_at_the_end,
 }
 STUB = "a stub describes an API and does not run"
 READ_ONLY = {
@@ -235,12 +247,12 @@ def _findings(migrator: Migrator, context: Context, source: Source) -> tuple[lis
     rules = migrator.prefilter.rules
     found = list(every.values())
     comments = suppressions(context.text.bytes.decode()) if b"torchport:" in context.text.bytes else []
-    silence = Silence(comments, migrator.off(source.path))
-    if not silence.comments and not silence.off:
+    hush = Silence(comments, migrator.off(source.path))
+    if not hush.comments and not hush.off:
         return hold_back(found, rules, context), 0, []
-    quiet = silence.quiet(found)
+    quiet = hush.quiet(found)
     kept = [f for f in hold_back(held(found, quiet), rules, context) if key(f) not in quiet]
-    own = [f for f in about_comments(silence, found, rules, migrator.known, context) if f.code not in silence.off]
+    own = [f for f in about_comments(hush, found, rules, migrator.known, context) if f.code not in hush.off]
     return kept, len(quiet), own
 
 
