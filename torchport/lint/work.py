@@ -39,7 +39,7 @@ def row_of(finding: Finding, rule: Rule) -> Row:
         finding.review,
         finding.support,
         finding.old,
-        finding.new,
+        "" if finding.new == finding.old else finding.new,
         finding.reason,
         int(bool(finding.edits)) + 2 * int(finding.perhaps),
         "" if finding.message == rule.summary else finding.message,
