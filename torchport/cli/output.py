@@ -5,7 +5,8 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import IO, Any
 
 import click
@@ -13,6 +14,7 @@ import click
 from torchport.report.text import Style
 
 FAILED = 2
+HEAP = 500
 
 
 class RunFailed(click.ClickException):
@@ -47,8 +49,15 @@ def style_for(stream: IO[str]) -> Style:
 def print_lines(lines: Iterable[str], *, err: bool = False) -> None:
     """Print lines as they are, colours included."""
     stream = sys.stderr if err else sys.stdout
-    for line in lines:
-        print(line, file=stream)
+    for some in _batches(lines):
+        stream.write("".join(f"{line}\n" for line in some))
+
+
+def _batches(lines: Iterable[str]) -> Iterator[list[str]]:
+    """Lines in heaps: each call of ``write`` may be one of the system."""
+    rest = iter(lines)
+    while some := list(islice(rest, HEAP)):
+        yield some
 
 
 def print_error(message: str) -> None:

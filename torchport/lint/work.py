@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from hashlib import blake2b
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from torchport.model import Edit, Finding, Problem, Rule
@@ -129,4 +129,4 @@ class Work:
 
 def digest_of(data: bytes) -> str:
     """What names a content."""
-    return blake2b(data, digest_size=16).hexdigest()
+    return sha256(data, usedforsecurity=False).hexdigest()

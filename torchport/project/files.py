@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -61,11 +62,11 @@ class _Finder:
         self.seen: set[str] = set()
         self.links: list[_Link] = []
 
-    def take(self, path: Path, real: str, *, explicit: bool = False) -> None:
+    def take(self, name: str, real: str, *, explicit: bool = False) -> None:
+        """``name`` is the path as shown, ``real`` the path with no link in it."""
         if real not in self.seen:
             self.seen.add(real)
-            kind = KINDS.get(path.suffix, "source")
-            self.selection.files.append(FoundFile(shown(path), kind, explicit))
+            self.selection.files.append(FoundFile(name, KINDS.get(suffix_of(name), "source"), explicit))
 
 
 def find_files(
@@ -115,28 +116,42 @@ def _take_named(finder: _Finder, path: Path) -> None:
         if is_link:
             finder.links.append(_Link(path, path.parent.resolve(), explicit=True))
         else:
-            finder.take(path, str(path.resolve()), explicit=True)
+            finder.take(shown(path), str(path.resolve()), explicit=True)
 
 
 def _take_folder(finder: _Finder, root: Path) -> None:
     real_root = root.resolve()
+    prefix = "" if shown(root) == "." else shown(root).rstrip("/") + "/"
     before = len(finder.selection.files), len(finder.links)
     for relative in _names_under(finder, root, real_root):
-        if Path(relative).suffix not in KINDS or matches(relative, finder.exclude):
+        if suffix_of(relative) not in KINDS or matches(relative, finder.exclude):
             continue
-        path = root / relative
         try:
-            is_link = path.is_symlink()
-            present = is_link or path.is_file()
+            mode = _mode(f"{root}{os.sep}{relative}")
         except OSError as error:
-            finder.selection.refuse(shown(path), f"cannot be looked at ({error.strerror or error})")
+            finder.selection.refuse(prefix + relative, f"cannot be looked at ({error.strerror or error})")
             continue
-        if is_link:
-            finder.links.append(_Link(path, real_root))
-        elif present:
-            finder.take(path, f"{real_root}{os.sep}{relative}")
+        if stat.S_ISLNK(mode):
+            finder.links.append(_Link(root / relative, real_root))
+        elif stat.S_ISREG(mode):
+            finder.take(prefix + relative, f"{real_root}{os.sep}{relative}")
     if before == (len(finder.selection.files), len(finder.links)) and not finder.selection.refused:
         finder.selection.notes.append(f"{shown(root)}: no Python file here")
+
+
+def suffix_of(name: str) -> str:
+    """The end of a file's name from its last dot on, as pathlib has it, which is too slow for thousands of files."""
+    last = name.rpartition("/")[2]
+    stem, dot, rest = last.rpartition(".")
+    return dot + rest if stem and rest else ""
+
+
+def _mode(path: str) -> int:
+    """Type and mode bits of a file or a link, 0 where there is none."""
+    try:
+        return os.lstat(path).st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return 0
 
 
 def _names_under(finder: _Finder, root: Path, real_root: Path) -> Iterator[str]:
@@ -207,6 +222,6 @@ def _settle_link(finder: _Finder, link: _Link) -> None:
     if not real.is_relative_to(link.root):
         finder.selection.refuse(name, f"is a link out of its folder, to {real}: not followed; give that file itself")
     elif link.explicit:
-        finder.take(real, str(real), explicit=True)
+        finder.take(shown(real), str(real), explicit=True)
     else:
         finder.selection.notes.append(f"{name}: is a link to {shown(real)}, which is left out: not followed")
