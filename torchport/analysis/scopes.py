@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeVar, cast
 
 Kind = Literal["module", "function", "class", "comprehension"]
 N = TypeVar("N", bound=ast.AST)
-SPOKEN = ("cuda", "CUDA_", "NCCL_", "out of memory", "nvidia-smi")
+SPOKEN = ("cuda", "CUDA_", "nccl", "NCCL_", "CUBLAS_", "out of memory", "nvidia-smi")
 COLLECTED = (ast.Dict, ast.Assign, ast.AugAssign, ast.Compare, ast.If, ast.IfExp)
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -72,7 +72,7 @@ class Tree:
     attributes: list[ast.Attribute] = field(default_factory=list)
     """Attributes of anything that is not a plain dotted chain, ``f(x).cuda``, and all chains of two or more."""
     strings: list[ast.Constant | ast.JoinedStr] = field(default_factory=list)
-    """String constants in which one of ``SPOKEN`` stands, and f-strings that mention cuda."""
+    """String constants in which one of ``SPOKEN`` stands, also in f-strings."""
     loops: list[ast.For | ast.While | ast.AsyncFor] = field(default_factory=list)
     fstrings: list[ast.JoinedStr] = field(default_factory=list)
     imports: list[ast.Import | ast.ImportFrom] = field(default_factory=list)
@@ -342,7 +342,7 @@ def _visit_named(tree: Tree, node: ast.AST, scope: Scope) -> list[tuple[ast.AST,
 def _visit_fstring(tree: Tree, node: ast.JoinedStr, scope: Scope) -> list[tuple[ast.AST, Scope]]:
     tree.scopes[node] = scope
     tree.fstrings.append(node)
-    if any(isinstance(v, ast.Constant) and isinstance(v.value, str) and "cuda" in v.value for v in node.values):
+    if any(isinstance(v, ast.Constant) and any(word in str(v.value) for word in SPOKEN) for v in node.values):
         tree.strings.append(node)
     return [(child, scope) for child in node.values if not isinstance(child, ast.Constant)]
 

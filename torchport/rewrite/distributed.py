@@ -15,11 +15,15 @@ if TYPE_CHECKING:
     import libcst as cst
 
 UNSEEN = "whether it is a list or None is not seen here; write shim.device_ids(number)"
+OTHER = "it is not seen whether this reaches DistributedDataParallel; if so, write shim.device_ids(number)"
 DDP = "torch.nn.parallel.DistributedDataParallel"
+GROUP = ("torch.distributed.init_process_group", "torchport.shim.init_process_group")
+TAKE_IDS = (DDP, "torch.distributed.barrier", "torch.nn.DataParallel", "torchport.shim.DataParallel")
 
 
 def device_ids(rule: Rule, context: Context) -> Iterator[Finding]:
     """``DDP(m, device_ids=[rank], output_device=rank)`` becomes ``DDP(m, device_ids=shim.device_ids(rank))``."""
+    yield from _other_ids(rule, context)
     for call in context.calls(DDP, "torch.distributed.barrier"):
         ids = next((k.value for k in call.keywords if k.arg == "device_ids"), None)
         output = next((k.value for k in call.keywords if k.arg == "output_device"), None)
@@ -54,6 +58,17 @@ def device_ids(rule: Rule, context: Context) -> Iterator[Finding]:
             yield context.change(rule, call, lambda c=call, i=inner: _without_output(context, c, i))  # type: ignore[misc]
 
 
+def _other_ids(rule: Rule, context: Context) -> Iterator[Finding]:
+    """``device_ids`` for a function that is not known: a wrapper, or a class chosen while the program runs."""
+    for call in context.tree.calls:
+        for keyword in call.keywords:
+            value = keyword.value
+            if keyword.arg != "device_ids" or (isinstance(value, ast.Constant) and value.value is None):
+                continue
+            if not context.named(call.func, *TAKE_IDS) and not _migrated(context, value):
+                yield context.leave(rule, value, OTHER)
+
+
 def _chosen(rule: Rule, context: Context, ids: ast.IfExp) -> Iterator[Finding]:
     """``[rank] if distributed else None``: the branches that are lists."""
     branches = [ids.body, ids.orelse]
@@ -81,6 +96,19 @@ def _migrated(context: Context, node: ast.expr) -> bool:
     return isinstance(node, ast.Call) and context.named(node.func, "torchport.shim.device_ids")
 
 
+def group_backend(rule: Rule, context: Context) -> Iterator[Finding]:
+    """``"nccl" if dist.is_nccl_available() else "gloo"`` would ask the shim for "gloo" on a TPU."""
+    if context.target != "portable":
+        return
+    for node in context.tree.every(ast.IfExp):
+        test, body = node.test, node.body
+        asks = isinstance(test, ast.Call) and context.named(test.func, "torch.distributed.is_nccl_available")
+        group = any(isinstance(n, ast.Call) and context.named(n.func, *GROUP) for n in context.tree.ancestors(node)[:2])
+        if asks and group and isinstance(body, ast.Constant) and body.value == "nccl":
+            context.claimed.add(test.func)  # type: ignore[attr-defined]
+            yield context.rewrite(rule, node, New(node, context.source(body), shim=False))
+
+
 def spawn(rule: Rule, context: Context) -> Iterator[Finding]:
     """``mp.spawn`` of processes that each drive a device; those of torch.distributed.rpc are something else."""
     rpc = any(name.startswith("torch.distributed.rpc") for name in context.resolved)
@@ -94,7 +122,7 @@ def spawn(rule: Rule, context: Context) -> Iterator[Finding]:
 def nccl(rule: Rule, context: Context) -> Iterator[Finding]:
     """Tests for NCCL: what a program does for NCCL alone is a question for a person."""
     for call in context.tree.calls:
-        if context.named(call.func, "torch.distributed.init_process_group", "torchport.shim.init_process_group"):
+        if context.named(call.func, *GROUP):
             continue
         for keyword in call.keywords:
             if keyword.arg == "backend" and isinstance(keyword.value, ast.Constant) and keyword.value.value == "nccl":

@@ -12,7 +12,7 @@ from torchport.rewrite.text import Text
 
 
 def unused_imports(before: Tree, after: Tree, text: Text, handed_on: bool) -> list[Edit]:
-    """Removes names under torch that were used before and are not any more; ``import torch`` itself stays.
+    """Removes names under torch and apex that were used before and are not any more; ``import torch`` itself stays.
 
     A module that other files import may hand its own imports on, so there they stay.
     """
@@ -49,7 +49,7 @@ def _dead(before: Tree, after: Tree, node: ast.Import | ast.ImportFrom, alias: a
         name = alias.asname or alias.name
     else:
         target, name = alias.name, alias.asname or ""
-    if not name or not target.startswith("torch.") or getattr(node, "level", None):
+    if not name or not target.startswith(("torch.", "apex.")) or getattr(node, "level", None):
         return False
     return _used(before, name) and not _used(after, name) and not _reached(after, f"{target}.")
 

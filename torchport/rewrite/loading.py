@@ -10,6 +10,9 @@ from torchport.rewrite.context import Context, New
 from torchport.rewrite.cst import change_call, keyword_of
 
 PINNED = "shim.is_pin_memory_supported()"
+HANDED_ON = (
+    "it is handed on to a function that is not seen here; a loader without an accelerator warns and does not pin"
+)
 FUSED = "shim.is_fused_optimizer_supported()"
 
 
@@ -54,6 +57,8 @@ def _pin_keywords(rule: Rule, context: Context, call: ast.Call) -> Iterator[Find
         if keyword.arg == "pin_memory":
             if name.startswith("torch.") or (isinstance(value, ast.Constant) and value.value is True):
                 yield from _only_if(rule, context, value, PINNED)
+            elif not isinstance(value, ast.Constant) and PINNED not in context.source(value):
+                yield context.leave(rule, value, HANDED_ON, effect="none")
         elif keyword.arg == "pin_memory_device" and not (
             isinstance(value, ast.Constant) and value.value in ("", "cpu")
         ):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import compress
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,8 @@ from torchport.rewrite import (
     amp,
     devices,
     distributed,
+    leftovers,
+    libraries,
     loading,
     loops,
     moves,
@@ -57,6 +60,7 @@ TRANSFORMERS: dict[str, Transformer] = {
     "fused": loading.fused,
     "device-ids": distributed.device_ids,
     "spawn": distributed.spawn,
+    "group-backend": distributed.group_backend,
     "nccl": distributed.nccl,
     "step-boundary": loops.step_boundary,
     "device-properties": reports.device_properties,
@@ -69,7 +73,8 @@ TRANSFORMERS: dict[str, Transformer] = {
     "generator": reports.generator,
     "environment": reports.environment,
     "nvidia-smi": reports.nvidia_smi,
-    "library-import": reports.library_import,
+    "library-import": libraries.library_import,
+    "apex": libraries.apex,
     "memory-text": reports.memory_text,
     "autocast-state": switches.autocast_state,
     "attention-kernel": switches.attention_kernel,
@@ -77,6 +82,9 @@ TRANSFORMERS: dict[str, Transformer] = {
     "narrow-sum": advice.narrow_sum,
     "unsharded-loader": advice.unsharded_loader,
     "last-batch": advice.last_batch,
+    "gpu-options": reports.gpu_options,
+    "cuda-profiler": switches.profiler,
+    "leftover-texts": silence.said_at_the_end,
     "suppressions": silence.said_at_the_end,
 }
 STUB = "a stub describes an API and does not run"
@@ -195,6 +203,9 @@ def _migrate(source: Source, migrator: Migrator) -> Outcome:
     stem = PurePath(source.path).stem
     handed_on = stem == "__init__" or stem in migrator.project.imported
     dead = unused_imports(first, tree, text, handed_on)
+    gone = [edit for edit in dead if "import" not in edit.text]
+    stays = [not any(e.start <= f.start and f.end <= e.end for e in gone) for f in remaining]
+    left, remaining = [*compress(left, stays)], [*compress(remaining, stays)]
     if dead:
         tree, text = _spliced(source, text, dead, origin)
     after = text.bytes.decode()
@@ -246,6 +257,9 @@ def _findings(migrator: Migrator, context: Context, source: Source) -> tuple[lis
         every.setdefault(key(finding), finding)
     rules = migrator.prefilter.rules
     found = list(every.values())
+    for rule in rules:
+        if rule.name == leftovers.NAME:
+            found += leftovers.passed_over(rule, found, context)
     comments = suppressions(context.text.bytes.decode()) if b"torchport:" in context.text.bytes else []
     hush = Silence(comments, migrator.off(source.path))
     if not hush.comments and not hush.off:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-from collections import Counter
 from collections.abc import Iterator
 
 from torchport.model import Finding, Rule
@@ -12,8 +11,10 @@ from torchport.rewrite.context import Context, New
 from torchport.rewrite.imports import unresolved
 
 VARIABLE = re.compile(
-    r"CUDA_(VISIBLE_DEVICES|LAUNCH_BLOCKING|DEVICE_ORDER|HOME)|PYTORCH_CUDA_ALLOC_CONF|TORCH_CUDA_ARCH_LIST|NCCL_\w+"
+    r"(?:.*\s)?((CUDA|NCCL|TORCH_NCCL|TORCH_CUDA|PYTORCH_CUDA|CUBLAS)_[A-Z_]+)(?:=.*)?|.*\s(CUDA_VISIBLE_DEVICES)=.*",
+    re.DOTALL,
 )
+OPTION = re.compile(r"--?[\w-]*(gpu|cuda|nccl)[\w-]*", re.IGNORECASE)
 
 INNER = """
 amp amp.autocast_mode amp.common amp.grad_scaler comm gds graphs green_contexts jiterator memory nccl nvtx profiler
@@ -25,7 +26,6 @@ MODULES = (
 PROPERTIES = ("name", "total_memory", "multi_processor_count", "major", "minor")
 BUILDS_PACKAGE = "cuda-build-script"
 SEARCHES = ("search", "match", "find", "startswith", "fullmatch")
-GUARDED = "its import is guarded: where the library is missing the program already does without"
 OTHER_BACKEND = "already-on-xla"
 CODE = re.compile(r"torch\.(backends\.)?cuda\b(?!\.\w+Tensor$)|\.cuda\(")
 RUNS = re.compile(
@@ -149,14 +149,27 @@ def other_backend(rule: Rule, context: Context) -> Iterator[Finding]:
 def environment(rule: Rule, context: Context) -> Iterator[Finding]:
     """Environment variables of CUDA and NCCL: which devices a program sees is a decision, the others are notes."""
     for node in context.tree.strings:
-        if (
-            isinstance(node, ast.Constant)
-            and VARIABLE.fullmatch(str(node.value))
-            and not _is_documentation(context, node)
+        match = None if _is_documentation(context, node) else VARIABLE.fullmatch(shown(node))
+        if match and (match[1] == shown(node) or any(isinstance(n, ast.Call) for n in context.tree.ancestors(node))):
+            visible = "CUDA_VISIBLE_DEVICES" in match.groups()
+            yield context.leave(rule, node, rule.reason, effect=None if visible else "none")
+
+
+def shown(node: ast.Constant | ast.JoinedStr) -> str:
+    """The text, with a placeholder for what an f-string computes."""
+    if isinstance(node, ast.Constant):
+        return str(node.value)
+    return "".join(str(v.value) if isinstance(v, ast.Constant) else "_" for v in node.values)
+
+
+def gpu_options(rule: Rule, context: Context) -> Iterator[Finding]:
+    """``parser.add_argument("--gpu")``: what a user types goes on being read; a note."""
+    for call in context.tree.calls:
+        name = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+        if name in ("add_argument", "add_option", "option") and any(
+            isinstance(a, ast.Constant) and OPTION.fullmatch(str(a.value)) for a in call.args
         ):
-            yield context.leave(
-                rule, node, rule.reason, effect=None if node.value == "CUDA_VISIBLE_DEVICES" else "none"
-            )
+            yield context.leave(rule, call, rule.reason, effect="none")
 
 
 def nvidia_smi(rule: Rule, context: Context) -> Iterator[Finding]:
@@ -169,44 +182,6 @@ def nvidia_smi(rule: Rule, context: Context) -> Iterator[Finding]:
 
 def _is_documentation(context: Context, node: ast.AST) -> bool:
     return isinstance(context.tree.parents[node], ast.Expr)
-
-
-def library_import(rule: Rule, context: Context) -> Iterator[Finding]:
-    """A library of CUDA, once where it is imported, with the number of its uses; a guarded import is a note."""
-    modules = tuple(name.removesuffix(".*") for name in rule.match)
-    uses: Counter[str] = Counter()
-    for name, places in context.resolved.items():
-        if module := _module(name, modules):
-            context.claimed.update(node for node, _ in places)
-            uses[module] += len(places)
-    for node in context.tree.imports:
-        names = [a.name for a in node.names] if isinstance(node, ast.Import) else [_from(node, a) for a in node.names]
-        if hits := sorted({module for name in names if (module := _module(name, modules))}):
-            if _guarded(context, node):
-                yield context.leave(rule, node, GUARDED, effect="none")
-            else:
-                count = sum(uses[hit] for hit in hits)
-                times = "not used" if not count else "used once" if count == 1 else f"used {count} times"
-                yield context.leave(rule, node, f"{rule.reason} ({times} in this file)")
-
-
-def _from(node: ast.ImportFrom, alias: ast.alias) -> str:
-    return "." if node.level else f"{node.module}.{alias.name}"
-
-
-def _module(name: str, modules: tuple[str, ...]) -> str:
-    """The one of ``modules`` that ``name`` is, or is a part of."""
-    return next((module for module in modules if name == module or name.startswith(f"{module}.")), "")
-
-
-def _guarded(context: Context, node: ast.AST) -> bool:
-    """``try: import apex`` with a handler: without the library the program goes another way already."""
-    child: ast.AST = node
-    for parent in context.tree.ancestors(node):
-        if isinstance(parent, ast.Try) and child in parent.body:
-            return bool(parent.handlers)
-        child = parent
-    return False
 
 
 def generator(rule: Rule, context: Context) -> Iterator[Finding]:

@@ -38,7 +38,7 @@ class Silence(NamedTuple):
 
 
 def said_at_the_end(rule: Rule, context: Context) -> Iterator[Finding]:
-    """Nothing: what is wrong with comments is known only when all other rules have run."""
+    """Nothing: what is wrong with comments, or passed over, is known only when all other rules have run."""
     return iter(())
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from torchport.model import Finding, Rule
@@ -18,6 +19,8 @@ UNKNOWN_KERNELS = tuple(SDP.format(kind) for kind in ("mem_efficient", "cudnn"))
 BACKEND = "torch.nn.attention.SDPBackend."
 CHOSEN = tuple(BACKEND + kind for kind in ("EFFICIENT_ATTENTION", "CUDNN_ATTENTION"))
 ALLOWED = tuple(BACKEND + kind for kind in ("FLASH_ATTENTION", "MATH"))
+COLUMN = re.compile(r"(self_)?cuda_(time|memory)\w*")
+COLUMN_REASON = "PyTorch reads it as the time or memory of the device, whichever that is"
 HARMLESS = "harmless: it does nothing on a TPU and goes on doing what it did on CUDA"
 
 
@@ -58,3 +61,16 @@ def record_stream(rule: Rule, context: Context) -> Iterator[Finding]:
     for attribute in context.tree.attributes:
         if attribute.attr == "record_stream" and isinstance(attribute.ctx, ast.Load):
             yield context.leave(rule, attribute, rule.reason)
+
+
+def profiler(rule: Rule, context: Context) -> Iterator[Finding]:
+    """``profile(use_cuda=True)``, and the columns of its table that are called after CUDA."""
+    profiles = ("torch.autograd.profiler.profile", "torch.profiler.profile")
+    for call in context.calls(*profiles):
+        for keyword in call.keywords:
+            off = isinstance(keyword.value, ast.Constant) and not keyword.value.value
+            if keyword.arg in ("use_cuda", "use_device") and not off:
+                yield context.leave(rule, keyword.value, rule.reason)
+    for node in context.tree.strings:
+        if isinstance(node, ast.Constant) and COLUMN.fullmatch(str(node.value)):
+            yield context.leave(rule, node, COLUMN_REASON, effect="none")
