@@ -19,7 +19,7 @@ PYPROJECT = nox.project.load_toml("pyproject.toml")
 TEST = nox.project.dependency_groups(PYPROJECT, "test")
 LINT = nox.project.dependency_groups(PYPROJECT, "lint")
 
-NEED_TORCH = ("tests/shim", "tests/programs", "tests/docs/test_example.py")
+NEED_TORCH = ("tests/shim", "tests/targets", "tests/programs", "tests/docs/test_example.py")
 """Run once on each back end; everything else in tests/ runs without torch."""
 CHECKED = ("torchport", "tests", "benchmarks", "docs", "noxfile.py")
 

@@ -31,11 +31,15 @@ class Rule:
     match: tuple[str, ...] = ()
     """Fully qualified names; ``torch.cuda.nvtx.*`` covers a whole module, ``torch._C._cuda*`` all that begin so."""
     rename: dict[str, dict[str, str]] = field(default_factory=dict)
-    """Per target: qualified name to what is written in its place, the arguments kept as they are."""
+    """Per target: qualified name to what is written in its place; ``torchport.rewrite.rename`` says in which forms."""
+    drop: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Per target: functions whose calls are taken out where they stand as statements of their own."""
     transformer: str = ""
     """The function in ``torchport.rewrite`` for what a rename cannot say."""
     reason: str = ""
     """Why a match is left for a person where no rewrite is given."""
+    reasons: dict[str, str] = field(default_factory=dict)
+    """Per target: the same, where it differs from ``reason``."""
     example: dict[str, str] = field(default_factory=dict)
     since: str = ""
     references: tuple[str, ...] = ()
@@ -80,8 +84,8 @@ class Finding:
     reason: str = ""
     group: str = ""
     """Findings of one group are applied together or not at all."""
-    shim: bool = False
-    """The new text uses the name ``shim``."""
+    needs: tuple[str, ...] = ()
+    """Modules that the new text uses by name, and that have to be imported for it."""
     now: tuple[int, int] = (0, 0)
     """Line and column in the rewritten file, where one was made."""
     reason_now: str = ""

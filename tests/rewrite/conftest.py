@@ -8,7 +8,7 @@ import pytest
 
 from torchport.catalog import load_rules
 from torchport.lint.linter import Linter
-from torchport.model import Rule
+from torchport.model import TARGETS, Rule, Target
 from torchport.project.source import Source
 from torchport.rewrite import Migrator, Outcome
 
@@ -18,12 +18,30 @@ def rules() -> tuple[Rule, ...]:
     return load_rules()
 
 
+@pytest.fixture(scope="session")
+def migrators(rules: tuple[Rule, ...]) -> dict[Target, Migrator]:
+    chosen = tuple(rule for rule in rules if not rule.lint_only)
+    return {target: Migrator(chosen, target) for target in TARGETS}
+
+
+@pytest.fixture(scope="session")
+def outcomes() -> dict[tuple[str, ...], Outcome]:
+    """What became of each text: the same for every test that asks, since nothing else decides it."""
+    return {}
+
+
 @pytest.fixture
-def migrate(rules: tuple[Rule, ...]) -> Callable[..., Outcome]:
-    def run(text: str, path: str = "example.py", **options: object) -> Outcome:
-        chosen = tuple(rule for rule in rules if not rule.lint_only)
-        migrator = Migrator(chosen, "portable", **options)  # type: ignore[arg-type]
-        return migrator(Source(path, text, "utf-8", False))
+def migrate(
+    rules: tuple[Rule, ...], migrators: dict[Target, Migrator], outcomes: dict[tuple[str, ...], Outcome]
+) -> Callable[..., Outcome]:
+    def run(text: str, path: str = "example.py", target: Target = "portable", **options: object) -> Outcome:
+        if options:
+            chosen = tuple(rule for rule in rules if not rule.lint_only)
+            return Migrator(chosen, target, **options)(Source(path, text, "utf-8", False))  # type: ignore[arg-type]
+        key = (target, path, text)
+        if key not in outcomes:
+            outcomes[key] = migrators[target](Source(path, text, "utf-8", False))
+        return outcomes[key]
 
     return run
 

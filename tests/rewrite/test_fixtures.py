@@ -1,21 +1,24 @@
 """Every folder of ``fixtures/``: what becomes of ``before.py``, what is left, and what must hold of every rewrite.
 
-``pytest tests/rewrite --snapshot-update`` writes ``portable.py`` and ``findings.txt`` anew; read the difference.
+``pytest tests/rewrite --snapshot-update`` writes ``portable.py``, ``xla.py``, ``tpu.py`` and what is left for each
+(``findings.txt``, ``findings-xla.txt``, ``findings-tpu.txt``) anew; read the difference.
 A case of a rule that lint alone runs has ``fixed.py``, what ``lint --fix --unsafe`` makes of it.
 """
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from torchport.catalog import load_rules
-from torchport.model import Finding, Rule
+from torchport.model import TARGETS, Finding, Rule, Target
 from torchport.rewrite import Outcome
 from torchport.rewrite.comments import comments
+from torchport.rewrite.placement import WANTED
 
 FOLDER = Path(__file__).parents[2] / "fixtures"
 ALL = sorted(path.parent for path in FOLDER.glob("*/before.py"))
@@ -25,6 +28,7 @@ CASES = [case for case in ALL if case not in LINTED]
 NOTHING = [case for case in CASES if case.name.startswith("noop-")]
 
 cases = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+targets = pytest.mark.parametrize("target", TARGETS)
 
 
 def read(case: Path) -> str:
@@ -36,48 +40,68 @@ def listed(findings: list[Finding]) -> str:
     return "".join(f"{f.line}:{f.column} {f.code} {f.effect} {f.old!r}: {f.reason}\n" for f in ordered)
 
 
+@targets
 @pytest.mark.parametrize("case", NOTHING, ids=lambda case: case.name)
-def test_what_is_not_cuda_is_not_touched(case: Path, migrate: Callable[..., Outcome]) -> None:
-    outcome = migrate(read(case))
+def test_what_is_not_cuda_is_not_touched(case: Path, target: Target, migrate: Callable[..., Outcome]) -> None:
+    outcome = migrate(read(case), target=target)
     assert outcome.text is None
     assert not outcome.problems
     assert not [finding for finding in outcome.left if finding.left_for_a_person]
 
 
+@targets
 @cases
-def test_output_is_as_recorded(case: Path, migrate: Callable[..., Outcome], snapshot: object) -> None:
-    outcome = migrate(read(case))
+def test_output_is_as_recorded(case: Path, target: Target, migrate: Callable[..., Outcome], snapshot: object) -> None:
+    outcome = migrate(read(case), target=target)
     snapshot.snapshot_dir = case  # type: ignore[attr-defined]
     if outcome.text is None:
-        assert not (case / "portable.py").exists(), "it was rewritten once and is not any more"
+        assert not (case / f"{target}.py").exists(), "it was rewritten once and is not any more"
     else:
-        snapshot.assert_match(outcome.text, "portable.py")  # type: ignore[attr-defined]
-    snapshot.assert_match(listed(outcome.left), "findings.txt")  # type: ignore[attr-defined]
+        snapshot.assert_match(outcome.text, f"{target}.py")  # type: ignore[attr-defined]
+    left = "findings.txt" if target == "portable" else f"findings-{target}.txt"
+    snapshot.assert_match(listed(outcome.left), left)  # type: ignore[attr-defined]
 
 
+@targets
 @cases
-def test_output_parses_keeps_comments_and_stays_on_a_second_run(case: Path, migrate: Callable[..., Outcome]) -> None:
+def test_only_the_portable_target_speaks_of_torchport(
+    case: Path, target: Target, migrate: Callable[..., Outcome]
+) -> None:
     before = read(case)
-    outcome = migrate(before)
+    if target != "portable" and "shim" not in before:
+        outcome = migrate(before, target=target)
+        assert not re.search(r"\bfrom torchport|\bimport torchport|\bshim\.", outcome.text or "")
+        assert [f.reason for f in outcome.left if re.search(r"\bshim\b", f.reason)] == []
+
+
+@targets
+@cases
+def test_output_parses_keeps_comments_and_stays_on_a_second_run(
+    case: Path, target: Target, migrate: Callable[..., Outcome]
+) -> None:
+    before = read(case)
+    outcome = migrate(before, target=target)
     if outcome.text is None:
         return
     ast.parse(outcome.text)
-    assert comments(outcome.text) == comments(before)
-    assert migrate(outcome.text).text is None
+    assert [text for text in comments(outcome.text) if text != WANTED] == comments(before)
+    assert migrate(outcome.text, target=target).text is None
 
 
+@targets
 @cases
-def test_crlf_gives_the_same_edits(case: Path, migrate: Callable[..., Outcome]) -> None:
+def test_crlf_gives_the_same_edits(case: Path, target: Target, migrate: Callable[..., Outcome]) -> None:
     before = read(case)
-    plain, crlf = migrate(before), migrate(before.replace("\n", "\r\n"))
+    plain, crlf = migrate(before, target=target), migrate(before.replace("\n", "\r\n"), target=target)
     expected = None if plain.text is None else plain.text.replace("\n", "\r\n")
     assert crlf.text == expected
     assert [(f.line, f.column, f.code) for f in crlf.left] == [(f.line, f.column, f.code) for f in plain.left]
 
 
+@targets
 @cases
-def test_no_site_is_both_rewritten_and_left(case: Path, migrate: Callable[..., Outcome]) -> None:
-    outcome = migrate(read(case))
+def test_no_site_is_both_rewritten_and_left(case: Path, target: Target, migrate: Callable[..., Outcome]) -> None:
+    outcome = migrate(read(case), target=target)
     done = {(f.code, f.line, f.column) for f in outcome.applied}
     assert not done & {(f.code, f.line, f.column) for f in outcome.left}
 

@@ -21,6 +21,8 @@ OPTIONAL = {
     "references": list,
     "match": list,
     "rename": dict,
+    "drop": dict,
+    "reasons": dict,
     "cuda_only": str,
     "lint_only": bool,
     "measured": str,
@@ -109,8 +111,14 @@ def _rule(entry: dict[str, Any], where: str) -> Rule:
     rename = entry.get("rename", {})
     if set(rename) - set(TARGETS) or not all(isinstance(table, dict) for table in rename.values()):
         raise fail(f"rename must be tables named {', '.join(TARGETS)}")
-    if not (entry.get("transformer") or entry.get("match") or rename):
-        raise fail("gives nothing to match: expected 'match', 'rename' or 'transformer'")
+    drop = entry.get("drop", {})
+    if set(drop) - set(TARGETS) or not all(isinstance(names, list) for names in drop.values()):
+        raise fail(f"drop must be lists named {', '.join(TARGETS)}")
+    reasons = entry.get("reasons", {})
+    if set(reasons) - set(TARGETS) or not all(isinstance(text, str) and text for text in reasons.values()):
+        raise fail(f"reasons must be texts named {', '.join(TARGETS)}")
+    if not (entry.get("transformer") or entry.get("match") or rename or drop):
+        raise fail("gives nothing to match: expected 'match', 'rename', 'drop' or 'transformer'")
     if not (entry.get("transformer") or rename) and not entry.get("reason"):
         raise fail("rewrites nothing, so 'reason' must say why a match is left for a person")
     example = entry.get("example")
@@ -121,6 +129,8 @@ def _rule(entry: dict[str, Any], where: str) -> Rule:
         triggers=tuple(triggers),
         match=tuple(entry.get("match", ())),
         rename=rename,
+        drop={target: tuple(names) for target, names in drop.items()},
+        reasons=reasons,
         transformer=entry.get("transformer", ""),
         reason=entry.get("reason", ""),
         since=entry.get("since", ""),

@@ -9,6 +9,7 @@ import warnings
 from torchport.analysis.scopes import Tree, build
 from torchport.rewrite.comments import comments
 from torchport.rewrite.imports import unresolved
+from torchport.rewrite.placement import WANTED
 
 
 def parse(text: str, path: str) -> Tree:
@@ -33,7 +34,7 @@ def fault(before: str, old: Tree, after: str, new: Tree, path: str, commented: b
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         return f"the result would not compile ({error})"
     try:
-        lost = commented and comments(before) != comments(after)
+        lost = commented and comments(before) != [text for text in comments(after) if text != WANTED]
     except (tokenize.TokenError, SyntaxError) as error:
         return f"its comments could not be compared ({error})"
     if lost:

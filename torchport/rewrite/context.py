@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from torchport.analysis.names import Qualified, qualify
@@ -14,20 +14,23 @@ from torchport.analysis.scopes import Tree
 from torchport.model import Edit, Effect, Finding, Review, Rule, Target
 from torchport.rewrite.comments import comments
 from torchport.rewrite.cst import TooDeep
+from torchport.rewrite.spelling import SHIM, Spelling
 from torchport.rewrite.text import Text, minimal
 
 Transformer = Callable[[Rule, "Context"], Iterator[Finding]]
 SHOWN = 100
+UNPROVED = "it cannot be proved from this file; --unsafe rewrites it all the same"
+NO_SPELLING = "there is no spelling of it for the target {} alone; the target portable has one"
 OWN_SHIM = re.compile(r"(?<![\w.])shim\.")
 
 
 @dataclass(slots=True)
 class New:
-    """What a node becomes. ``shim`` says that the text uses the name ``shim``."""
+    """What a node becomes. ``accelerator`` says that the text speaks of it, and so may need an import."""
 
     node: ast.expr
     text: str
-    shim: bool = True
+    accelerator: bool = True
 
 
 @dataclass
@@ -41,12 +44,24 @@ class Context:
     shim: str
     """What the shim is called in this file: ``shim`` unless the file uses that name for something else."""
     project: ProjectFacts
+    original: Tree
+    """The file as it was before the first pass: what it knows by itself, not by this run."""
     draft: bool = False
     """Only the places are asked for: what LibCST would make of them is not written out."""
     claimed: set[ast.AST] = field(default_factory=set)
     """Names that a transformer rewrites or reports together with what is around them."""
 
     _qualified: dict[ast.expr, Qualified | None] = field(default_factory=dict)
+
+    @cached_property
+    def spell(self) -> Spelling:
+        """How the target's words are written in this file."""
+        names = [
+            name
+            for name, bindings in self.tree.scope.names.items()
+            if any(binding.kind == "import" and binding.target == "torch" for binding in bindings)
+        ]
+        return Spelling(self.target, names[0] if names and "torch" not in names else "torch")
 
     def qualify(self, node: ast.expr) -> Qualified | None:
         """The qualified name of a dotted chain, or None."""
@@ -129,12 +144,13 @@ class Context:
     ) -> Finding:
         """A finding with edits. Left for a person where it rests on a heuristic and ``--unsafe`` is not given."""
         if (not certain or rule.safety == "unsafe" or doubt) and not self.unsafe:
-            why = doubt or "it cannot be proved from this file; --unsafe rewrites it all the same"
-            return self.leave(rule, node, why)
+            return self.leave(rule, node, doubt or UNPROVED)
         edits, texts = [], []
         for new in news:
             text = new.text
-            if self.shim != "shim" and new.shim:
+            if not self.spell.portable and len(OWN_SHIM.findall(text)) > len(OWN_SHIM.findall(self.source(new.node))):
+                return replace(self.leave(rule, node, rule.reason or NO_SPELLING.format(self.target)), support="manual")
+            if self.shim != "shim" and new.accelerator:
                 if OWN_SHIM.search(self.source(new.node)):
                     return self.leave(rule, node, "the file uses the name 'shim' itself, here as well")
                 text = OWN_SHIM.sub(f"{self.shim}.", text)
@@ -149,15 +165,42 @@ class Context:
                 text = f" {text}"  # `return"cuda"` needs no blank before its text, a name does
             edits.append(minimal(self.text, start, end, text))
             texts.append(text)
+        needs = {module for new in news if new.accelerator for module in self.spell.needs(new.text)}
+        return self.edited(rule, node, edits, ", ".join(texts), needs=needs, group=group, review=review)
+
+    def edited(
+        self,
+        rule: Rule,
+        node: ast.expr | ast.stmt,
+        edits: Iterable[Edit],
+        new: str = "",
+        *,
+        needs: Iterable[str] = (),
+        group: str = "",
+        review: Review | None = None,
+        doubt: str = "",
+    ) -> Finding:
+        """A finding with edits of any kind; left for a person where a module that they need has no name here."""
+        if (doubt or rule.safety == "unsafe") and not self.unsafe:
+            return self.leave(rule, node, doubt or UNPROVED)
+        wanted = tuple(sorted(needs))
+        if taken := next((module for module in wanted if not self._importable(module, node)), ""):
+            name = taken.partition(".")[0]
+            return self.leave(rule, node, f"the file uses the name {name!r} for something else; rename one of the two")
         return self._finding(
-            rule,
-            self.text.span(node),
-            new=", ".join(texts),
-            edits=tuple(edits),
-            shim=any(new.shim for new in news),
-            group=group,
-            review=review,
+            rule, self.text.span(node), new=new, edits=tuple(edits), needs=wanted, group=group, review=review
         )
+
+    def _importable(self, module: str, node: ast.AST) -> bool:
+        """Whether the name of ``module`` stands for it where ``node`` is, or for nothing yet."""
+        name = module.partition(".")[0]
+        if module == SHIM:
+            return True  # it is imported under another name then
+        inner = next((n for n in (node, *ast.walk(node), *self.tree.ancestors(node)) if n in self.tree.scopes), None)
+        scope = self.tree.scopes[inner] if inner is not None else self.tree.scope
+        home = scope.find(name)
+        bindings = home.names[name] if home is not None else []
+        return all(b.kind == "import" and b.target.partition(".")[0] == name for b in bindings)
 
     def change(
         self,
@@ -165,7 +208,7 @@ class Context:
         node: ast.expr,
         make: Callable[[], str],
         *,
-        shim: bool = True,
+        accelerator: bool = True,
         certain: bool = True,
         doubt: str = "",
     ) -> Finding:
@@ -176,7 +219,7 @@ class Context:
             text = self.source(node) if self.draft else make()
         except TooDeep as error:
             return self.leave(rule, node, str(error))
-        return self.rewrite(rule, node, New(node, text, shim))
+        return self.rewrite(rule, node, New(node, text, accelerator))
 
     def _finding(
         self,
@@ -185,7 +228,7 @@ class Context:
         *,
         new: str = "",
         edits: tuple[Edit, ...] = (),
-        shim: bool = False,
+        needs: tuple[str, ...] = (),
         group: str = "",
         reason: str = "",
         effect: Effect | None = None,
@@ -209,9 +252,9 @@ class Context:
             old=shorten(self.text.bytes[start:end].decode(errors="replace")),
             new=shorten(new),
             edits=edits,
-            shim=shim,
+            needs=needs,
             group=group,
-            reason=reason,
+            reason=self.spell.advice(reason),
             start=start,
             end=end,
         )

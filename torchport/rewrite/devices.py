@@ -100,6 +100,8 @@ def _taken_elsewhere(context: Context, use: Use) -> bool:
     found = context.qualify(call.func) if isinstance(call.func, ast.Name | ast.Attribute) else None
     if found is not None and found.name in ELSEWHERE:
         return True
+    if found is not None and found.name.startswith("torch.cuda.") and not context.spell.portable:
+        return True  # the call is written anew without it, or stays as it is
     if call.args and context.named(call.args[0], *ELSEWHERE):
         return True
     keyword = next((k.arg for k in call.keywords if use.text.node in ast.walk(k.value)), None)
@@ -110,9 +112,10 @@ def _taken_elsewhere(context: Context, use: Use) -> bool:
 
 def _knows_xla(context: Context) -> bool:
     """Whether the file itself tells "xla" or "tpu" apart, in a test or as a key."""
-    sides = [s for node in context.tree.every(ast.Compare) for s in (node.left, *node.comparators)]
+    tree = context.original
+    sides = [s for node in tree.every(ast.Compare) for s in (node.left, *node.comparators)]
     sides += [e for s in sides if isinstance(s, ast.Tuple | ast.List | ast.Set) for e in s.elts]
-    sides += [key for node in context.tree.every(ast.Dict) for key in node.keys if key is not None]
+    sides += [key for node in tree.every(ast.Dict) for key in node.keys if key is not None]
     return any(isinstance(s, ast.Constant) and s.value in ("xla", "tpu") for s in sides)
 
 
@@ -241,20 +244,15 @@ def _new(context: Context, use: Use) -> list[New]:
     """What becomes of one use; a whole choice by availability becomes one call."""
     node = use.text.node
     if use.role in TESTS:
-        return [New(node, "shim.accelerator_type()")]
+        return [New(node, context.spell.compared(context.source(node)), context.spell.portable)]
     if use.role == "device":
         call = use.consumer
         assert isinstance(call, ast.Call)
         return [_device_call(context, use, call)]
-    index = use.text.index or ""
+    index, like = use.text.index or "", context.source(node)
     as_device = use.role == "to" or (use.role == "argument" and _torch_argument(context, use))
-    text = f"shim.device({index})" if as_device else value(index)
+    text = context.spell.place(index, like) if as_device else context.spell.text(index, like)
     return [New(_choice(context, node) or node, text)]
-
-
-def value(index: str | None) -> str:
-    """A device as a string."""
-    return f"str(shim.device({index}))" if index else "shim.device().type"
 
 
 def _device_call(context: Context, use: Use, call: ast.Call) -> New:
@@ -265,14 +263,22 @@ def _device_call(context: Context, use: Use, call: ast.Call) -> New:
         index = context.source(arguments[1])
     if first is use.text.node or _choice(context, use.text.node) is first:
         whole = _choice(context, call, devices=True) if first is use.text.node else None
-        return New(whole or call, f"shim.device({index})")
-    return New(use.text.node, value(index))
+        if context.spell.portable:
+            return New(whole or call, context.spell.device(index))
+        like = context.source(use.text.node)
+        if whole is None and len(arguments) == 1:
+            return New(_choice(context, use.text.node) or use.text.node, context.spell.text(index, like))
+        return New(whole or call, f"{context.source(call.func)}({context.spell.text(index, like)})")
+    return New(use.text.node, context.spell.text(index, context.source(use.text.node)))
 
 
 def _choice(context: Context, node: ast.expr, devices: bool = False) -> ast.IfExp | None:
-    """``node if torch.cuda.is_available() else "cpu"``, or the same turned round, as a whole."""
+    """``node if torch.cuda.is_available() else "cpu"``, or the same turned round, as a whole.
+
+    For TorchTPU it stays a choice, so that the program still runs on a CPU.
+    """
     parent = context.tree.parents[node]
-    if not isinstance(parent, ast.IfExp):
+    if not isinstance(parent, ast.IfExp) or context.target == "tpu":
         return None
     test, turned = parent.test, False
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
@@ -321,12 +327,14 @@ def is_cuda(rule: Rule, context: Context) -> Iterator[Finding]:
         elif isinstance(parent := context.tree.parents[node], ast.Call) and parent.func is node:
             yield context.leave(rule, node, "it is called, so it is not the attribute of a tensor")
         elif isinstance(parent, ast.UnaryOp) and isinstance(parent.op, ast.Not):
-            text = f"{_without_last(context, node)}device.type != shim.accelerator_type()"
+            text = f"{_without_last(context, node)}device.type != {context.spell.compared()}"
             outer = context.tree.parents[parent]
-            yield context.rewrite(rule, node, New(parent, f"({text})" if _needs_brackets(outer, parent) else text))
+            text = f"({text})" if _needs_brackets(outer, parent) else text
+            yield context.rewrite(rule, node, New(parent, text, context.spell.portable))
         else:
-            text = f"{_without_last(context, node)}device.type == shim.accelerator_type()"
-            yield context.rewrite(rule, node, New(node, f"({text})" if _needs_brackets(parent, node) else text))
+            text = f"{_without_last(context, node)}device.type == {context.spell.compared()}"
+            text = f"({text})" if _needs_brackets(parent, node) else text
+            yield context.rewrite(rule, node, New(node, text, context.spell.portable))
 
 
 def _without_last(context: Context, node: ast.Attribute) -> str:

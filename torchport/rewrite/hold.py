@@ -25,7 +25,9 @@ def hold_back(findings: list[Finding], rules: tuple[Rule, ...], context: Context
     choices = {rule.code for rule in rules if rule.cuda_only}
     reasons.update(_guards(findings, branches, context.tree.every(ast.If), context))
     reasons.update(_guards(findings, choices, context.tree.every(ast.IfExp), context))
-    return [replace(f, edits=(), reason=reasons[f], shim=False) if f in reasons else f for f in findings]
+    return [
+        replace(f, edits=(), reason=context.spell.advice(reasons[f]), needs=()) if f in reasons else f for f in findings
+    ]
 
 
 def _in(

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from torchport.model import Finding, Rule
+from torchport.rewrite.amp import starred
 from torchport.rewrite.context import Context, New
-from torchport.rewrite.cst import change_call, keyword_of
+from torchport.rewrite.cst import argument, change_call, keyword_of, with_keyword
 
+if TYPE_CHECKING:
+    import libcst as cst
+
+SAVED = {"obj": "data", "f": "file_or_path"}
+"""The arguments of torch.save by their names in torch_xla."""
+UNSEEN = "it is handed on without its arguments, of which PyTorch/XLA takes only the object and the file"
 PINNED = "shim.is_pin_memory_supported()"
 HANDED_ON = (
     "it is handed on to a function that is not seen here; a loader without an accelerator warns and does not pin"
@@ -16,19 +24,71 @@ HANDED_ON = (
 FUSED = "shim.is_fused_optimizer_supported()"
 
 
+def save(rule: Rule, context: Context) -> Iterator[Finding]:
+    """``torch.save`` for PyTorch/XLA alone: through torch_xla, which writes CPU tensors, as the shim does."""
+    for node, found in context.uses("torch.save") if context.target == "xla" else ():
+        context.claimed.add(node)
+        call = context.tree.parents[node]
+        if not (isinstance(call, ast.Call) and call.func is node and not starred(call)):
+            yield context.leave(rule, node, UNSEEN)
+        elif len(call.args) > 2 or any(keyword.arg not in SAVED for keyword in call.keywords):
+            yield context.leave(rule, call, "torch_xla.core.xla_model.save takes the object and the file alone")
+        else:
+            yield _saved(rule, context, call, found.doubt)
+
+
+def _saved(rule: Rule, context: Context, call: ast.Call, doubt: str) -> Finding:
+    """Every process writes what it is told to, as with torch.save: the default writes in the first one only."""
+    source = context.source(call)
+
+    def arguments(old: list[cst.Arg]) -> list[cst.Arg]:
+        named = [with_keyword(a, SAVED[keyword_of(a)]) if a.keyword else a for a in old]
+        return [*named, argument("False", "master_only")]
+
+    new = "torch_xla.core.xla_model.save"
+    return context.change(rule, call, lambda: change_call(source, new, arguments), doubt=doubt)
+
+
 def load(rule: Rule, context: Context) -> Iterator[Finding]:
-    """``torch.load`` to anything but the CPU goes through the shim, which can place tensors on every back end."""
+    """``torch.load`` to anything but the CPU goes through the shim, which can place tensors on every back end.
+
+    For PyTorch/XLA alone it loads to the CPU: ``load_state_dict`` copies to wherever the model is.
+    """
     for node, found in context.uses("torch.load"):
         call = context.tree.parents[node]
-        if isinstance(call, ast.Call) and call.func is node and _to_cpu(context, call):
+        called = isinstance(call, ast.Call) and call.func is node
+        if isinstance(call, ast.Call) and called and _to_cpu(context, call):
             continue
-        yield context.rewrite(rule, node, New(node, "shim.load"), doubt=found.doubt)
+        if context.spell.portable:
+            yield context.rewrite(rule, node, New(node, "shim.load"), doubt=found.doubt)
+        elif not (isinstance(call, ast.Call) and called and not starred(call)):
+            yield context.leave(rule, node, 'whether it is given map_location is not seen here; it has to be "cpu"')
+        else:
+            yield _to_the_cpu(rule, context, call, found.doubt)
+
+
+def _to_the_cpu(rule: Rule, context: Context, call: ast.Call, doubt: str) -> Finding:
+    place = _location(call)
+    if isinstance(place, ast.Lambda | ast.Dict):
+        return context.leave(rule, place, 'PyTorch/XLA cannot place what a file holds; give "cpu", then move')
+    if place is not None:
+        return context.rewrite(rule, place, New(place, '"cpu"', accelerator=False), doubt=doubt)
+    source = context.source(call)
+    new = argument('"cpu"', "map_location")
+    return context.change(
+        rule, call, lambda: change_call(source, None, lambda old: [*old, new]), accelerator=False, doubt=doubt
+    )
+
+
+def _location(call: ast.Call) -> ast.expr | None:
+    named = next((k.value for k in call.keywords if k.arg == "map_location"), None)
+    return call.args[1] if len(call.args) > 1 else named
 
 
 def _to_cpu(context: Context, call: ast.Call) -> bool:
-    place = (
-        call.args[1] if len(call.args) > 1 else next((k.value for k in call.keywords if k.arg == "map_location"), None)
-    )
+    place = _location(call)
+    if isinstance(place, ast.Lambda) and isinstance(place.body, ast.Name) and place.args.args:
+        return not context.spell.portable and place.body.id == place.args.args[0].arg  # each storage stays where it is
     if isinstance(place, ast.Call) and context.named(place.func, "torch.device") and place.args:
         place = place.args[0]
     return isinstance(place, ast.Constant) and place.value == "cpu"
@@ -69,7 +129,7 @@ def _pin_keywords(rule: Rule, context: Context, call: ast.Call) -> Iterator[Find
                 lambda s=source: change_call(  # type: ignore[misc]
                     s, None, lambda old: [a for a in old if keyword_of(a) != "pin_memory_device"]
                 ),
-                shim=False,
+                accelerator=False,
             )
 
 

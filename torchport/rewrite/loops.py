@@ -1,9 +1,14 @@
-"""Step boundaries: ``for x in shim.steps(loader)``, and ``shim.sync()`` at the end of the body of a ``while``."""
+"""Step boundaries: ``for x in shim.steps(loader)``, and a call at the end of the body of a ``while``.
+
+For the target xla every loop gets the call. MpDeviceLoader of torch_xla would mark steps as well, but a data set that
+raises ends its loop early and in silence, and it can take the place of plain loaders only.
+"""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import replace
 
 from torchport.analysis.loops import has_boundary, step_loops
 from torchport.model import Edit, Finding, Rule
@@ -17,13 +22,15 @@ HOMELESS = (
 
 def step_boundary(rule: Rule, context: Context) -> Iterator[Finding]:
     """One boundary per step and loop, never two."""
+    if context.target == "tpu":
+        return  # TorchTPU is not lazy
     loops, homeless = step_loops(context.tree)
     for step in loops:
         if has_boundary(context.tree, step.loop):
             continue
         if isinstance(step.loop, ast.AsyncFor):
             yield context.leave(rule, step.loop.iter, "an asynchronous loop: call shim.sync() at the end of its body")
-        elif isinstance(step.loop, ast.For):
+        elif isinstance(step.loop, ast.For) and context.spell.portable:
             iterable = step.loop.iter
             source = context.source(iterable)
             bare = isinstance(iterable, ast.Tuple) and (
@@ -33,7 +40,7 @@ def step_boundary(rule: Rule, context: Context) -> Iterator[Finding]:
             text = f"shim.steps(({source}))" if bare else f"shim.steps({source})"
             yield context.rewrite(rule, iterable, New(iterable, text))
         else:
-            yield _while(rule, context, step.loop)
+            yield _marked(rule, context, step.loop)
     for call in homeless:
         if not has_boundary_nearby(context, call):
             yield context.leave(rule, call, HOMELESS)
@@ -50,19 +57,20 @@ def has_boundary_nearby(context: Context, call: ast.AST) -> bool:
     )
 
 
-def _while(rule: Rule, context: Context, loop: ast.While) -> Finding:
-    """At the end of the body; at its start where a ``continue`` would jump over the end."""
+def _marked(rule: Rule, context: Context, loop: ast.For | ast.While) -> Finding:
+    """A call at the end of the body; at its start where a ``continue`` would jump over the end."""
     text = context.text
+    head = loop.test if isinstance(loop, ast.While) else loop.iter
     first, last = loop.body[0], loop.body[-1]
-    if text.line(text.span(first)[0]) == text.line(text.span(loop.test)[1]):
-        return context.leave(
-            rule,
-            loop.test,
-            "the body stands on the line of the `while`; write it on lines of its own and end it with shim.sync()",
-        )
     indent = text.indent(first.lineno)
-    call = f"{context.shim}.sync()"
-    if _continues(loop):
+    call = f"{context.shim}.sync()" if context.spell.portable else "torch_xla.sync()"
+    if text.line(text.span(first)[0]) == text.line(text.span(head)[1]):
+        end = text.span(last)[1]
+        semicolon = text.bytes[end : text.line_end(end)].lstrip().startswith(b";")
+        edit = Edit(end, end, f"; {call}")
+        if semicolon:
+            return context.leave(rule, head, f"the body ends with a semicolon; write {call} at its end")
+    elif _continues(loop):
         decorators: list[ast.expr] = getattr(first, "decorator_list", [])
         place = text.starts[min([first.lineno, *(d.lineno for d in decorators)]) - 1]
         edit = Edit(place, place, f"{indent}{call}{text.newline(first.lineno)}")
@@ -78,15 +86,12 @@ def _while(rule: Rule, context: Context, loop: ast.While) -> Finding:
         line = text.line_text(last.end_lineno)
         place = text.starts[last.end_lineno - 1] + len(line.rstrip(b"\r\n"))
         edit = Edit(place, place, f"{text.newline(last.end_lineno)}{indent}{call}")
-    finding = context.rewrite(rule, loop.test, New(loop.test, context.source(loop.test)))
-    if not finding.edits:
-        return finding
-    from dataclasses import replace
-
-    return replace(finding, edits=(edit,), new=call, old=f"while {finding.old}:")
+    needs = context.spell.needs(call)
+    finding = context.edited(rule, head, [edit], call, needs=needs)
+    return replace(finding, old=f"while {finding.old}:") if isinstance(loop, ast.While) else finding
 
 
-def _continues(loop: ast.While) -> bool:
+def _continues(loop: ast.For | ast.While) -> bool:
     """Whether a ``continue`` of this very loop can skip the end of its body."""
     stack: list[ast.AST] = [*loop.body]
     while stack:

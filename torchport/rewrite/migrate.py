@@ -28,6 +28,7 @@ from torchport.rewrite import (
     moves,
     numbers,
     reports,
+    seeds,
     silence,
     switches,
 )
@@ -35,9 +36,10 @@ from torchport.rewrite.checks import fault, parse
 from torchport.rewrite.context import Context, Transformer, shorten
 from torchport.rewrite.hold import hold_back
 from torchport.rewrite.imports import unused_imports
-from torchport.rewrite.placement import shim_imports, shim_name
+from torchport.rewrite.placement import kept_imports, new_imports, shim_name
 from torchport.rewrite.rename import build_index, rename_imports, rename_uses
 from torchport.rewrite.silence import Silence, about_comments, held, key
+from torchport.rewrite.spelling import for_target
 from torchport.rewrite.text import Origin, Text, overlap, splice
 
 if TYPE_CHECKING:
@@ -48,6 +50,7 @@ LINE_MARK = re.compile(r"@(\d+)@")
 TRANSFORMERS: dict[str, Transformer] = {
     "device-strings": devices.device_strings,
     "device-numbers": numbers.device_numbers,
+    "seed": seeds.seed,
     "device-from-variable": numbers.device_from_variable,
     "is-cuda": devices.is_cuda,
     "cuda-method": moves.cuda_method,
@@ -56,6 +59,7 @@ TRANSFORMERS: dict[str, Transformer] = {
     "with-device": amp.with_device,
     "half": amp.half,
     "load": loading.load,
+    "save": loading.save,
     "pin-memory": loading.pin_memory,
     "fused": loading.fused,
     "device-ids": distributed.device_ids,
@@ -124,8 +128,8 @@ class Migrator:
         off: FileRules = EVERYWHERE,
         known: Collection[str] = (),
     ) -> None:
-        self.prefilter = Prefilter(rules)
-        self.index = build_index(rules, target)
+        self.prefilter = Prefilter(for_target(rules, target))
+        self.index = build_index(self.prefilter.rules, target)
         self.target, self.unsafe, self.project = target, unsafe, project or ProjectFacts()
         self.transformers = TRANSFORMERS | dict(checks or {})
         for rule in rules:
@@ -153,9 +157,10 @@ class Migrator:
             what = f"too deeply nested or not Python, left alone ({type(error).__name__}: {error})"
             return Outcome(problems=[Problem(what)])
 
-    def context(self, tree: Tree, text: Text, *, draft: bool = False) -> Context:
-        """What transformers are given for one pass."""
-        return Context(tree, text, self.target, self.unsafe, shim_name(tree), self.project, draft=draft)
+    def context(self, tree: Tree, text: Text, original: Tree | None = None, *, draft: bool = False) -> Context:
+        """What transformers are given for one pass; ``original`` is the tree before the first one."""
+        shim = shim_name(tree) if self.target == "portable" else "shim"
+        return Context(tree, text, self.target, self.unsafe, shim, self.project, original or tree, draft=draft)
 
 
 def _syntax(error: SyntaxError) -> str:
@@ -177,16 +182,16 @@ def _migrate(source: Source, migrator: Migrator) -> Outcome:
     tree, text = first, original
     read_only = STUB if source.path.endswith(".pyi") else ""
     for _ in range(PASSES):
-        context = migrator.context(tree, text)
+        context = migrator.context(tree, text, first)
         findings, silenced, _ = _findings(migrator, context, source)
-        if not read_only:
+        if not read_only and tree is first:
             read_only = next((READ_ONLY[f.name] for f in findings if f.name in READ_ONLY), "")
         if read_only:
             return Outcome(left=[_note(f, read_only) for f in findings], silenced=silenced)
         chosen, edits = _choose(findings)
         if not chosen:
             break
-        edits += shim_imports(tree, text, chosen, context.shim)
+        edits += new_imports(tree, text, chosen, context.shim)
         applied += [_located(f, text, original, origin) for f in chosen]
         passes += [len(origin.passes)] * len(chosen)
         try:
@@ -206,11 +211,12 @@ def _migrate(source: Source, migrator: Migrator) -> Outcome:
     gone = [edit for edit in dead if "import" not in edit.text]
     stays = [not any(e.start <= f.start and f.end <= e.end for e in gone) for f in remaining]
     left, remaining = [*compress(left, stays)], [*compress(remaining, stays)]
+    dead += kept_imports(tree, text)
     if dead:
         tree, text = _spliced(source, text, dead, origin)
     after = text.bytes.decode()
     why = fault(source.text, first, after, tree, source.path, origin.touched_comment)
-    if not why and dead and _choose(_findings(migrator, migrator.context(tree, text), source)[0])[0]:
+    if not why and dead and _choose(_findings(migrator, migrator.context(tree, text, first), source)[0])[0]:
         why = "a second run would change it again"
     if why:
         return _refused(applied, why, left)

@@ -55,7 +55,7 @@ def cuda_method(rule: Rule, context: Context) -> Iterator[Finding]:
 
 def _moved(rule: Rule, context: Context, call: ast.Call) -> Finding:
     source = context.source(call)
-    return context.change(rule, call, lambda: change_method(source, "to", _to_arguments))
+    return context.change(rule, call, lambda: change_method(source, "to", lambda old: _to_arguments(old, context)))
 
 
 def _is_flag(context: Context, node: ast.Attribute, parent: ast.AST) -> bool:
@@ -115,26 +115,26 @@ def _comes_from_outside(context: Context, name: ast.Name) -> bool:
     return any(b.kind == "param" or isinstance(context.tree.parents.get(b.node), ast.For | ast.Tuple) for b in bindings)
 
 
-def _to_arguments(old: list[cst.Arg]) -> list[cst.Arg]:
+def _to_arguments(old: list[cst.Arg], context: Context) -> list[cst.Arg]:
     """``(device, non_blocking, memory_format)`` of ``.cuda`` as arguments of ``.to``."""
     names = ("device", "non_blocking", "memory_format")
     given = {arg.keyword.value if arg.keyword else names[position]: arg for position, arg in enumerate(old)}
     device = given.pop("device", None)
-    source = _device_source(source_of(device)) if device is not None else ""
+    place = _device_source(source_of(device), context) if device is not None else context.spell.place()
     rest = [arg if arg.keyword else with_keyword(arg, name) for name, arg in given.items()]
-    return [argument(source or "shim.device()"), *rest]
+    return [argument(place), *rest]
 
 
-def _device_source(source: str) -> str:
+def _device_source(source: str, context: Context) -> str:
     node = ast.parse(f"({source})", mode="eval").body
     text = device_text(node)
     if text is not None:
-        return f"shim.device({text.index or ''})"
+        return context.spell.place(text.index or "", source)
     if isinstance(node, ast.Constant) and node.value is None:
-        return "shim.device()"
+        return context.spell.place()
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "device":
         return source
-    return f"shim.device({source})"
+    return context.spell.place(source)
 
 
 def type_string(rule: Rule, context: Context) -> Iterator[Finding]:
@@ -166,7 +166,7 @@ def type_string(rule: Rule, context: Context) -> Iterator[Finding]:
 
 def _typed(rule: Rule, context: Context, call: ast.Call, dtype: str) -> Finding:
     source = context.source(call)
-    new = [argument("shim.device()"), argument(dtype)]
+    new = [argument(context.spell.place()), argument(dtype)]
     return context.change(rule, call, lambda: change_method(source, "to", lambda _: new))
 
 

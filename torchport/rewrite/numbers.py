@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 CURRENT = ("torch.cuda.current_device", "torch.accelerator.current_device_index")
 NUMBERS = ("rank", "local_rank", "gpu", "gpu_id", "device_id", "local_gpu")
+TYPED = 'what a user types for this option is not in the source: where scripts give "cuda", they have to give "{}" now'
 CHOSEN = 'a number stands for a GPU here; write shim.device() for it and torch.device("cpu") for the other'
 
 
@@ -66,7 +67,7 @@ def _kept(rule: Rule, context: Context) -> Iterator[Finding]:
             reads = _reads(context, parent.targets[0], context.tree.scopes[call])
             if reads and all(_is_device_argument(context, read) for read in reads):
                 context.claimed.add(call.func)
-                yield context.rewrite(rule, call, New(call, "shim.device()"))
+                yield context.rewrite(rule, call, New(call, context.spell.device()))
 
 
 def _reads(context: Context, target: ast.expr, scope: Scope) -> list[ast.expr]:
@@ -124,16 +125,16 @@ def _handed(rule: Rule, context: Context) -> Iterator[Finding]:
         for node, ours in _device_arguments(context, call):
             doubt = "" if ours else "the function is not PyTorch's, and what it makes of a number is not seen here"
             if isinstance(node, ast.Constant) and type(node.value) is int:
-                yield context.rewrite(rule, node, New(node, f"shim.device({node.value})"), doubt=doubt)
+                yield context.rewrite(rule, node, New(node, context.spell.place(str(node.value))), doubt=doubt)
             elif ours and isinstance(node, ast.Call) and context.named(node.func, *CURRENT):
                 context.claimed.add(node.func)
-                yield context.rewrite(rule, node, New(node, "shim.device()"))
+                yield context.rewrite(rule, node, New(node, context.spell.place()))
             elif ".".join(chain(node)) in counted:
-                yield context.rewrite(rule, node, New(node, f"shim.device({context.source(node)})"))
+                yield context.rewrite(rule, node, New(node, context.spell.place(context.source(node))))
             elif (name := chain(node)) and name[-1] in NUMBERS:
                 if not name[-1].endswith("rank") and ".".join(name) not in proved:
                     doubt = f"whether {'.'.join(name)} is a number is not seen here; --unsafe rewrites it"
-                yield context.rewrite(rule, node, New(node, f"shim.device({context.source(node)})"), doubt=doubt)
+                yield context.rewrite(rule, node, New(node, context.spell.place(context.source(node))), doubt=doubt)
 
 
 def _device_arguments(context: Context, call: ast.Call) -> Iterator[tuple[ast.expr, bool]]:
@@ -176,7 +177,10 @@ def device_from_variable(rule: Rule, context: Context) -> Iterator[Finding]:
         key = key_of(context.tree, node, context.tree.scopes[call])
         if current:
             context.claimed.add(node.func)  # type: ignore[attr-defined]
-            yield context.rewrite(rule, call, New(call, "shim.device()"))
+            yield context.rewrite(rule, call, New(call, context.spell.device()))
+        elif not context.spell.portable:
+            if number:
+                yield context.rewrite(rule, node, New(node, context.spell.text(context.source(node))))
         elif number or (key is not None and key in strings):
             yield context.rewrite(rule, call.func, New(call.func, "shim.device"))
 
@@ -188,11 +192,14 @@ def _options(rule: Rule, context: Context) -> Iterator[Finding]:
             continue
         given = {k.arg: k.value for k in call.keywords}
         default, kind = given.get("default"), given.get("type")
-        if default is None or not context.source(default).startswith(
+        if not context.spell.portable:
+            if isinstance(default, ast.Constant) and default.value in (context.target, f"{context.target}:0"):
+                yield context.leave(rule, call, TYPED.format(context.target))
+        elif default is None or not context.source(default).startswith(
             (f"{context.shim}.device(", f"str({context.shim}.")
         ):
             continue
-        if kind is None:
+        elif kind is None:
             yield _typed(rule, context, call)
         elif isinstance(kind, ast.Name) and kind.id == "str":
             yield context.rewrite(rule, kind, New(kind, "shim.device_string"))

@@ -1,15 +1,17 @@
-"""Where the import of the shim goes: next to the import of torch that serves the same uses, and before all of them."""
+"""Where a new import goes: next to the import of torch that serves the same uses, and before all of them."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Sequence
 
-from torchport.analysis.scopes import FUNCTIONS, Tree
+from torchport.analysis.scopes import FUNCTIONS, Binding, Tree
 from torchport.model import Edit, Finding
+from torchport.rewrite.spelling import IMPORTS, SHIM
 from torchport.rewrite.text import Text
 
-SHIM = "torchport.shim"
+WANTED = '# noqa: F401  makes the device "xla" known'
+"""What is said of an import whose name is not used."""
 
 
 def shim_name(tree: Tree) -> str:
@@ -21,17 +23,49 @@ def shim_name(tree: Tree) -> str:
     return "shim"
 
 
-def shim_imports(tree: Tree, text: Text, findings: Iterable[Finding], name: str) -> list[Edit]:
-    """The import statements that the new text of ``findings`` needs, each once."""
-    starts = sorted(f.edits[0].start for f in findings if f.shim and f.edits)
-    return _Placement(tree, text, name).edits(starts)
+def new_imports(tree: Tree, text: Text, findings: Sequence[Finding], shim: str) -> list[Edit]:
+    """The import statements that the new text of ``findings`` needs, each once. ``shim`` is the name of the shim."""
+    edits: list[Edit] = []
+    for module, statement in IMPORTS.items():
+        starts = sorted(f.edits[0].start for f in findings if module in f.needs and f.edits)
+        if starts:
+            name = shim if module == SHIM else module.partition(".")[0]
+            line = f"{statement} as {shim}" if module == SHIM and shim != "shim" else statement
+            edits += _Placement(tree, text, name, module, line).edits(starts)
+    return _joined(edits)
+
+
+def kept_imports(tree: Tree, text: Text) -> list[Edit]:
+    """Says of an import of torch_xla that serves only to make the device known that it is wanted."""
+    used = any(base.id == "torch_xla" for node in tree.names if isinstance(base := _base(node), ast.Name))
+    edits = []
+    for node in tree.imports:
+        if not used and text.of(node) == IMPORTS["torch_xla"]:
+            end = text.span(node)[1]
+            if text.line_end(end) == end:
+                edits.append(Edit(end, end, f"  {WANTED}"))
+    return edits
+
+
+def _base(node: ast.expr) -> ast.expr:
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return node
+
+
+def _joined(edits: list[Edit]) -> list[Edit]:
+    """Imports for one place become one edit, since two insertions there would have no order."""
+    found: dict[int, str] = {}
+    for edit in edits:
+        found[edit.start] = found.get(edit.start, "") + edit.text
+    return [Edit(start, start, text) for start, text in sorted(found.items())]
 
 
 class _Placement:
     """Finds for each use the import of torch that it rests on."""
 
-    def __init__(self, tree: Tree, text: Text, name: str) -> None:
-        self.tree, self.text, self.name = tree, text, name
+    def __init__(self, tree: Tree, text: Text, name: str, module: str, line: str) -> None:
+        self.tree, self.text, self.name, self.module, self.line = tree, text, name, module, line
         self.bodies = [(node, self._body(node)) for node in tree.definitions]
         self.starts: list[int] = []
         self.torch = [node for node in tree.imports if _imports_torch(node) and not _for_types(tree, node)]
@@ -56,18 +90,24 @@ class _Placement:
         return [node for _, node in sorted(holding, key=lambda pair: -pair[0])]
 
     def _bound(self, start: int) -> bool:
-        """Whether the shim is imported already where ``start`` stands."""
+        """Whether the module is imported already where ``start`` stands."""
         functions = self._functions(start)
         homes = [self.tree.scope, *(self.tree.scopes[node] for node in functions)]
-        nodes = [b.node for home in homes for b in home.names.get(self.name, ()) if b.target == SHIM]
+        nodes = [b.node for home in homes for b in home.names.get(self.name, ()) if self._imports(b)]
         imports = [node for node in nodes if isinstance(node, ast.stmt)]
         return any(self.text.span(node)[1] <= start or (functions and self._is_top(node)) for node in imports)
+
+    def _imports(self, binding: Binding) -> bool:
+        """``import torch.nn`` binds ``torch`` as well; a submodule has to be imported by its own name."""
+        if "." not in self.module or self.module == SHIM:
+            return binding.target == self.module
+        return isinstance(binding.node, ast.Import) and any(a.name == self.module for a in binding.node.names)
 
     def _is_top(self, node: ast.stmt) -> bool:
         return self.tree.parents[node] is self.tree.module
 
     def _anchor(self, start: int) -> ast.stmt | None:
-        """The import of torch next to which the shim is imported for this use; None for the head of the module."""
+        """The import of torch next to which to import for this use; None for the head of the module."""
         for node in self.torch:
             if self.tree.parents[node] is self.tree.module:
                 return self._last_of_run(node)
@@ -138,18 +178,15 @@ class _Placement:
             return Edit(edit.start, edit.end, self.text.newline(1) + edit.text)
         return self._before(body[0])
 
-    def _line(self) -> str:
-        return "from torchport import shim" if self.name == "shim" else f"from torchport import shim as {self.name}"
-
     def _after(self, statement: ast.stmt) -> Edit:
         place = self.text.line_end(self.text.span(statement)[1])
         newline, indent = self.text.newline(self.text.line(place)), self.text.indent(statement.lineno)
-        return Edit(place, place, f"{newline}{indent}{self._line()}")
+        return Edit(place, place, f"{newline}{indent}{self.line}")
 
     def _before(self, statement: ast.stmt) -> Edit:
         place = _first_line(self.text, statement)
         line = self.text.line(place)
-        return Edit(place, place, f"{self.text.indent(line)}{self._line()}{self.text.newline(line)}")
+        return Edit(place, place, f"{self.text.indent(line)}{self.line}{self.text.newline(line)}")
 
 
 def _first_line(text: Text, statement: ast.stmt) -> int:

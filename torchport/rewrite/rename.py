@@ -1,20 +1,36 @@
-"""Names: what a rule gives as data. A dotted chain is renamed where it is used, a name imported alone at its import."""
+"""Names: what a rule gives as data. A dotted chain is renamed where it is used, a name imported alone at its import.
+
+What ``rename`` gives in place of a name has one of these forms:
+
+- ``torch.accelerator.synchronize``: another name, the arguments kept; the same name, where it stays;
+- ``(lambda t: t.to("xla"))``: an expression in place of the name, called or not;
+- ``= bool(torch_xla.runtime.device_type())``: an expression in place of the whole call, its arguments dropped;
+- ``= torch_xla.sync(); torch_xla.step()``: statements in place of a call that is one.
+
+``drop`` lists names whose calls are taken out where they are statements.
+"""
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from torchport.analysis.names import Qualified, canonical, line_mark
 from torchport.model import Finding, Rule
-from torchport.rewrite.context import Context, New
+from torchport.rewrite.context import NO_SPELLING, Context, New
 from torchport.rewrite.cst import TooDeep, replace_name
 from torchport.rewrite.guards import chooses_cuda
+from torchport.rewrite.statements import removal, replacement
 
+TORCH = re.compile(r"(?<![\w.])torch\.")
 PATCHED = "the program puts its own function in this place on {}; decide which of the two is meant"
 ANNOTATION = "a type annotation: it is not run"
-NO_SPELLING = "there is no spelling of it for the target {} alone; the target portable has one"
+UNCALLED = "it is handed on without a call, and for this target the whole call is written anew"
+VALUE = "its value is used, or it stands in an expression; for this target there are only statements in its place"
+DROP = "="
+"""What a name becomes whose calls are taken out."""
 STORED = "the program replaces it; a migrated caller no longer goes through it"
 
 
@@ -56,6 +72,9 @@ def build_index(rules: tuple[Rule, ...], target: str) -> Index:
                 index.exact.setdefault(name, (rule, ""))
         for name in {name for table in rule.rename.values() for name in table}:
             index.exact[name] = (rule, rule.rename.get(target, {}).get(name, ""))
+        for name in {name for names in rule.drop.values() for name in names}:
+            new = DROP if name in rule.drop.get(target, ()) else rule.rename.get(target, {}).get(name, "")
+            index.exact[name] = (rule, new)
     index.roots = frozenset(name.partition(".")[0] for name in [*index.exact, *index.modules, *index.prefixes])
     return index
 
@@ -83,7 +102,7 @@ def _uses(
             continue
         if isinstance(node, ast.Name) and shim_name(new) and _imported_alone(context, node):
             continue
-        finding = _use(rule, new, node, site, found, context)
+        finding = _use(rule, new, node, site, found, context) if new != found.name else None
         if finding is not None:
             yield finding
 
@@ -105,14 +124,40 @@ def _use(rule: Rule, new: str, node: ast.expr, site: ast.expr, found: Qualified,
         return context.leave(rule, node, reason)
     if found.name in context.patched:
         return context.leave(rule, node, PATCHED.format(line_mark(context.patched[found.name])))
+    if new.startswith(DROP):
+        return _whole(rule, new.removeprefix(DROP).strip(), site, found, context)
     try:
         parent = context.tree.parents[site]
         if new.startswith("(") and isinstance(parent, ast.Call) and site in parent.args:
             new = new[1:-1]
-        text = replace_name(context.source(site), new)
+        text = replace_name(context.source(site), _in_this_file(new, context))
     except TooDeep as error:
         return context.leave(rule, node, str(error))
     return context.rewrite(rule, site, New(site, text), doubt=found.doubt)
+
+
+def _in_this_file(new: str, context: Context) -> str:
+    """``torch.`` under the name that PyTorch has in the file."""
+    return TORCH.sub(f"{context.spell.torch}.", new)
+
+
+def _whole(rule: Rule, new: str, site: ast.expr, found: Qualified, context: Context) -> Finding:
+    """What takes the place of a whole call: an expression, statements, or nothing; its arguments are dropped."""
+    call = context.tree.parents[site]
+    if not (isinstance(call, ast.Call) and call.func is site):
+        return context.leave(rule, site, UNCALLED)
+    statement = context.tree.parents[call]
+    lines = [line.strip() for line in new.split(";") if line.strip()]
+    if len(lines) == 1:
+        return context.rewrite(rule, call, New(call, _in_this_file(new, context)), doubt=found.doubt)
+    if not isinstance(statement, ast.Expr):
+        return context.leave(rule, call, VALUE if lines or not rule.reason else rule.reason)
+    if not lines:
+        return context.edited(rule, statement, [removal(context.tree, context.text, statement)], doubt=found.doubt)
+    fresh = [_in_this_file(line, context) for line in lines]
+    needs = {module for line in fresh for module in context.spell.needs(line)}
+    edits = [replacement(context.text, statement, fresh)]
+    return context.edited(rule, statement, edits, "; ".join(fresh), needs=needs, doubt=found.doubt)
 
 
 def in_annotation(context: Context, node: ast.AST) -> bool:
@@ -193,8 +238,8 @@ def _import(node: ast.ImportFrom, moving: list[tuple[ast.alias, str, Rule]], con
                 return context.leave(
                     rule, node, "a comment or a change of name stands inside this import; rewrite it by hand"
                 )
-            return context.rewrite(rule, node, New(node, text, shim=False))  # type: ignore[arg-type]
-        return context.rewrite(rule, node, New(node, f"from torchport.shim import {fresh}", shim=False))  # type: ignore[arg-type]
+            return context.rewrite(rule, node, New(node, text, accelerator=False))  # type: ignore[arg-type]
+        return context.rewrite(rule, node, New(node, f"from torchport.shim import {fresh}", accelerator=False))  # type: ignore[arg-type]
     line = context.text.line_text(node.lineno).strip()
     if "#" in source or not line.startswith(b"from") or b";" in line:
         return context.leave(
@@ -204,7 +249,7 @@ def _import(node: ast.ImportFrom, moving: list[tuple[ast.alias, str, Rule]], con
     indent = context.text.indent(node.lineno)
     newline = context.text.newline(node.lineno)
     text = f"from {node.module} import {staying}{newline}{indent}from torchport.shim import {fresh}"
-    return context.rewrite(rule, node, New(node, text, shim=False))  # type: ignore[arg-type]
+    return context.rewrite(rule, node, New(node, text, accelerator=False))  # type: ignore[arg-type]
 
 
 def _alias(name: str, old: ast.alias) -> str:

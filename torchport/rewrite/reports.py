@@ -37,6 +37,8 @@ def current_accelerator(rule: Rule, context: Context) -> Iterator[Finding]:
     """``torch.accelerator.current_accelerator()`` knows nothing of PyTorch/XLA."""
     for node, _ in context.uses("torch.accelerator.current_accelerator"):
         context.claimed.add(node)
+        if context.target == "tpu":
+            continue
         call = context.tree.parents[node]
         if not (isinstance(call, ast.Call) and call.func is node):
             yield context.leave(rule, node, "it is handed on without a call")
@@ -45,7 +47,7 @@ def current_accelerator(rule: Rule, context: Context) -> Iterator[Finding]:
                 rule, call, "it is tested for None, which the shim never gives; ask shim.is_available()"
             )
         else:
-            yield context.rewrite(rule, call, New(call, "shim.device()"))
+            yield context.rewrite(rule, call, New(call, context.spell.device()))
 
 
 def _asked_for_none(context: Context, call: ast.Call) -> bool:
@@ -140,7 +142,7 @@ def memory_text(rule: Rule, context: Context) -> Iterator[Finding]:
 
 def other_backend(rule: Rule, context: Context) -> Iterator[Finding]:
     """A file that imports torch_xla or torch_tpu itself."""
-    for node in context.tree.imports:
+    for node in context.tree.imports if context.tree is context.original else ():
         names = [a.name for a in node.names] if isinstance(node, ast.Import) else [node.module or ""]
         if any(name.partition(".")[0] in ("torch_xla", "torch_tpu") for name in names):
             yield context.leave(rule, node, rule.reason, effect="none")

@@ -65,10 +65,10 @@ def held(findings: Sequence[Finding], quiet: Collection[Key]) -> list[Finding]:
 
 def _held(finding: Finding, groups: dict[str, Finding], quiet: Collection[Key]) -> Finding:
     if key(finding) in quiet:
-        return replace(finding, edits=(), shim=False, reason=finding.reason or SILENCED)
+        return replace(finding, edits=(), needs=(), reason=finding.reason or SILENCED)
     if finding.edits and finding.group in groups:
         reason = TOGETHER.format(line_mark(groups[finding.group].line))
-        return replace(finding, edits=(), shim=False, reason=reason)
+        return replace(finding, edits=(), needs=(), reason=reason)
     return finding
 
 
