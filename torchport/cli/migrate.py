@@ -10,7 +10,7 @@ from torchport.cli.choose import words
 from torchport.cli.output import RunFailed, print_bytes, print_error, print_lines, print_note, style_for
 from torchport.cli.running import common_options, cpus, show_progress
 from torchport.cli.settings import Given, Settings, all_settings
-from torchport.model import Rule, Target
+from torchport.model import Target
 from torchport.pipeline import Options
 from torchport.report.run import Mode, Run
 
@@ -80,11 +80,6 @@ def _migrate(settings: Settings, options: Options) -> Run:
         return migrate(settings.paths, settings.rules, options, progress=show_progress)
     except CatalogError as error:
         raise RunFailed(str(error)) from None
-
-
-def _require_target(rules: tuple[Rule, ...], target: Target) -> None:
-    if target != "portable" and not any(target in rule.rename or target in rule.example for rule in rules):
-        raise click.UsageError(f"--target {target} is not in this version: expected portable")
 
 
 def _print(run: Run, *, verbose: bool, as_json: bool) -> None:
