@@ -52,7 +52,6 @@ def command(
     mode: Mode = "diff" if diff else "check" if check else "write"
     runs = []
     for settings in all_settings(paths, Given(config, target, words(select), words(ignore), unsafe)):
-        _require_target(settings.rules, settings.target)
         options = Options(
             target=settings.target,
             mode=mode,

@@ -106,7 +106,7 @@ def group_backend(rule: Rule, context: Context) -> Iterator[Finding]:
         group = any(isinstance(n, ast.Call) and context.named(n.func, *GROUP) for n in context.tree.ancestors(node)[:2])
         if asks and group and isinstance(body, ast.Constant) and body.value == "nccl":
             context.claimed.add(test.func)  # type: ignore[attr-defined]
-            yield context.rewrite(rule, node, New(node, context.source(body), shim=False))
+            yield context.rewrite(rule, node, New(node, context.source(body), accelerator=False))
 
 
 def spawn(rule: Rule, context: Context) -> Iterator[Finding]:

@@ -85,11 +85,11 @@ def apex(rule: Rule, context: Context) -> Iterator[Finding]:
                     rule,
                     call,
                     lambda s=source, a=arguments: change_call(s, a[0], lambda old: [*filter(a[1], old), *a[2]()]),  # type: ignore[misc]
-                    shim=False,
+                    accelerator=False,
                 )
         elif not defaults and not new.startswith("torch.optim"):
             context.claimed.add(node)
-            yield context.rewrite(rule, node, New(node, new, shim=False))
+            yield context.rewrite(rule, node, New(node, new, accelerator=False))
     yield from library_import(rule, context)
 
 
