@@ -19,6 +19,7 @@ COMMANDS = {
     "lint": "torchport.cli.lint",
     "rule": "torchport.cli.rule",
     "rules": "torchport.cli.rules",
+    "run": "torchport.cli.run",
 }
 
 

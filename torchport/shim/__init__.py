@@ -53,6 +53,7 @@ from torchport.shim.memory import (
     reset_max_memory_cached,
     reset_peak_memory_stats,
 )
+from torchport.shim.patching import install, uninstall
 from torchport.shim.random import (
     get_rng_state,
     get_rng_state_all,
@@ -96,6 +97,7 @@ __all__ = [
     "init",
     "init_process_group",
     "initial_seed",
+    "install",
     "ipc_collect",
     "is_available",
     "is_bf16_supported",
@@ -132,4 +134,5 @@ __all__ = [
     "sync",
     "synchronize",
     "torch_manual_seed",
+    "uninstall",
 ]

@@ -35,6 +35,8 @@ class Backend:
     """Back ends that are present are tried from the lowest number."""
     accelerator: ClassVar[bool] = True
     device_type: ClassVar[str] = ""
+    lazy: ClassVar[bool] = False
+    """Work is recorded, and runs at a step boundary."""
     reported_type: ClassVar[str] = ""
     """What ``shim.accelerator_type()`` returns; the device type unless set."""
     autocast_type: ClassVar[str] = ""

@@ -54,6 +54,7 @@ class XlaBackend(Backend):
     name = "xla"
     order = 30
     device_type = "xla"
+    lazy = True
     autocast_type = "xla"
     restores_storages = False
     recompiles_for_masks = True
