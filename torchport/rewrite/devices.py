@@ -6,9 +6,11 @@ import ast
 from collections import defaultdict
 from collections.abc import Iterator
 
+from torchport.analysis.carriers import carriers
 from torchport.analysis.devices import NAMED, Groups, Key, Use, key_of
-from torchport.analysis.flows import same_values
-from torchport.analysis.names import chain, line_mark
+from torchport.analysis.flows import SAME, same_values, scope_of
+from torchport.analysis.names import line_mark
+from torchport.analysis.parameters import Signatures
 from torchport.analysis.uses import find_uses, odd_texts
 from torchport.model import Finding, Rule
 from torchport.rewrite.context import Context, New
@@ -26,7 +28,7 @@ ELSEWHERE = frozenset(
     )
 )
 """Calls whose rules take the device argument along."""
-TESTS = ("compare", "contains", "prefix", "member", "key")
+TESTS = ("test", "slice", "case", "member", "key")
 NUMBERED = "it asks for one GPU by its number; on a TPU every process has one device"
 UNPROVED = (
     "nothing in this file shows that {} is a device; if it is, write shim.device().type for the value and "
@@ -59,29 +61,28 @@ FOREIGN = "the library is not built on PyTorch's devices; look up what it calls 
 ODD_TEXT = "it begins as a CUDA device does, and how it goes on is not understood; write shim.device(number)"
 KNOWS_XLA = "this file has a branch or an entry for XLA or TPUs of its own, which would no longer be reached"
 SINKS = ("device", "map_location", "device_type")
-COMPARED = "it is a constant that is compared by its name; compare with shim.accelerator_type()"
 HELD_BACK = "it carries one value with {}, which cannot be rewritten: {}"
 
 
 def device_strings(rule: Rule, context: Context) -> Iterator[Finding]:
     """All device strings of the file, group by group."""
-    uses = [use for use in find_uses(context.tree) if not _taken_elsewhere(context, use)]
+    signatures = Signatures(context.tree)
+    uses = [use for use in find_uses(context.tree, signatures) if not _taken_elsewhere(context, use)]
     groups = Groups()
     if uses:
-        for pair in same_values(context.tree):
-            groups.join(pair)
+        for keys in same_values(context.tree, signatures):
+            groups.join(keys)
     for use in uses:
         groups.join(use.keys)
         if use.role == "key":
             _check_lookups(context, use, groups)
     sinks = {groups.find(key) for key in device_sinks(context)} if uses else set()
     members: dict[Key | int, list[Use]] = defaultdict(list)
-    compared = _compared_constants(context)
+    yardsticks = _yardsticks(context) if uses else set()
     knows_xla = bool(uses) and _knows_xla(context)
     for number, use in enumerate(uses):
         _check_test(context, use, knows_xla)
-        if use.role == "value" and not compared.isdisjoint(use.keys):
-            use.role, use.reason = "fixed", COMPARED
+        use.yardstick = not yardsticks.isdisjoint(use.keys)
         members[groups.find(use.keys[0]) if use.keys else number].append(use)
     for node in odd_texts(context.tree):
         yield context.leave(rule, node, ODD_TEXT)
@@ -127,16 +128,14 @@ def _check_test(context: Context, use: Use, knows_xla: bool) -> None:
         use.role, use.reason = "fixed", NUMBERED
 
 
-def _compared_constants(context: Context) -> set[Key]:
-    """Names in capitals that stand in a comparison: a value would equal the CPU's where there is no accelerator."""
+def _yardsticks(context: Context) -> set[Key]:
+    """Variables and attributes that another value is compared with, none of the two being a text on the spot."""
     found: set[Key] = set()
     for node in context.tree.every(ast.Compare):
-        for side in (node.left, *node.comparators):
-            name = (chain(side) or [""])[-1]
-            if name.isupper() and not any(isinstance(s, ast.Constant) for s in (node.left, *node.comparators)):
-                scope = context.tree.scopes.get(side) or context.tree.scope
-                if key := key_of(context.tree, side, scope):
-                    found.add(key)
+        sides = [node.left, *node.comparators]
+        if all(isinstance(o, SAME) for o in node.ops) and not any(isinstance(side, ast.Constant) for side in sides):
+            scope = scope_of(context.tree, node)
+            found.update(key for side in sides if (key := key_of(context.tree, side, scope)) is not None)
     return found
 
 
