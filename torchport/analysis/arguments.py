@@ -6,7 +6,7 @@ import ast
 
 from torchport.analysis.carriers import carriers
 from torchport.analysis.devices import NAMED, Key, Role, Use, key_of, looked_up, stripped
-from torchport.analysis.flows import option
+from torchport.analysis.flows import option, scope_of
 from torchport.analysis.literals import DeviceText
 from torchport.analysis.names import qualify
 from torchport.analysis.parameters import Signatures, last_name
@@ -54,7 +54,7 @@ class Arguments:
 
     def target(self, node: ast.expr) -> Key | None:
         """The key of what is assigned to."""
-        return key_of(self.tree, node, self.scope)
+        return key_of(self.tree, node, scope_of(self.tree, node))
 
     def holders(self, call: ast.Call) -> list[Key | None]:
         """The variable, attribute or parameter that takes what ``call`` gives."""
@@ -132,7 +132,9 @@ class Arguments:
             return self._test(call, func.value)
         if method in ("strip", "lstrip", "rstrip"):
             keys, proof = self.from_(func.value), stripped(func.value)[1]
-            return self.make("fixed", call, *keys, proof=proof, reason=f".{method}() takes the letters of the name away")
+            return self.make(
+                "fixed", call, *keys, proof=proof, reason=f".{method}() takes the letters of the name away"
+            )
         if method in ASSERTS:
             return self._test(call, *(a for a in call.args if a is not node))
         if method in DEFAULTS and len(call.args) == 2 and node is call.args[1]:

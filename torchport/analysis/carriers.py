@@ -9,9 +9,7 @@ from torchport.analysis.scopes import Scope, Tree
 
 COPIES = frozenset(("str", "repr", "list", "tuple", "set", "sorted", "next", "iter", "reversed", "enumerate"))
 """Builtins whose result is, or holds, what they are given."""
-TEXTS = frozenset(
-    ("lower", "strip", "split", "rsplit", "partition", "replace", "removeprefix", "format", "values", "copy")
-)
+TEXTS = frozenset(("lower", "strip", "split", "rsplit", "partition", "replace", "removeprefix", "values", "copy"))
 """Methods whose result is made of the letters of a text, or of the items of a collection."""
 CONTAINERS = (ast.List, ast.Tuple, ast.Set)
 
@@ -40,7 +38,7 @@ def _parts(node: ast.expr) -> list[ast.expr]:
         return [node.value]
     if isinstance(node, CONTAINERS):
         return node.elts
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Mod):
         return [node.left, node.right]
     if isinstance(node, ast.ListComp | ast.SetComp | ast.GeneratorExp):
         return [node.elt]
@@ -58,6 +56,8 @@ def _of_call(tree: Tree, node: ast.Call, scope: Scope) -> list[Key]:
     if isinstance(func, ast.Attribute):
         if func.attr == "device":  # torch.device(...), shim.device(...)
             return [key for argument in node.args[:1] for key in carriers(tree, argument, scope)]
+        if func.attr in ("format", "join"):
+            return [key for argument in node.args for key in carriers(tree, argument, scope)]
         if func.attr in TEXTS:
             return carriers(tree, func.value, scope)
         return [("return", func.attr)]

@@ -36,12 +36,12 @@ def same_values(tree: Tree, signatures: Signatures) -> Iterator[tuple[Key, ...]]
 
 def scope_of(tree: Tree, node: ast.AST) -> Scope:
     """The scope in which ``node`` stands."""
-    child = node
-    for parent in tree.ancestors(node):
+    child, parent = node, tree.parents.get(node)
+    while parent is not None:
         inner = tree.scopes.get(parent) if isinstance(parent, (*FUNCTIONS, ast.Lambda, ast.ClassDef)) else None
         if inner is not None and child is not getattr(parent, "args", None):
             return inner
-        child = parent
+        child, parent = parent, tree.parents.get(parent)
     return tree.scope
 
 
@@ -56,12 +56,10 @@ def _all(tree: Tree, nodes: Iterable[ast.expr], scope: Scope) -> tuple[Key, ...]
 
 
 def _assignments(tree: Tree) -> Iterator[tuple[Key, ...]]:
-    for node in [*tree.every(ast.Assign), *tree.every(ast.AnnAssign)]:
-        if node.value is None:
-            continue
-        scope = scope_of(tree, node)
-        for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
-            yield from _into(tree, target, node.value, scope)
+    pairs = [(target, node.value) for node in tree.every(ast.Assign) for target in node.targets]
+    pairs += [(node.target, node.value) for node in tree.every(ast.AnnAssign) if node.value is not None]
+    for target, value in pairs:
+        yield from _into(tree, target, value, scope_of(tree, target))
 
 
 def _into(tree: Tree, target: ast.expr, value: ast.expr, scope: Scope) -> Iterator[tuple[Key, ...]]:
@@ -70,6 +68,8 @@ def _into(tree: Tree, target: ast.expr, value: ast.expr, scope: Scope) -> Iterat
         key = key_of(tree, target, scope)
         if key is not None:
             yield key, *carriers(tree, value, scope)
+        if isinstance(value, ast.Call) and last_name(value.func) == "partial" and value.args:
+            yield ("return", last_name(target)), ("return", last_name(value.args[0]))
         return
     keys = positions(tree, target, scope)
     if isinstance(value, CONTAINERS) and len(value.elts) == len(keys):
@@ -123,7 +123,8 @@ def option(call: ast.Call) -> list[Key]:
     given = [*call.args, *(k.value for k in call.keywords if k.arg == "dest")]
     names = [a.value for a in given if isinstance(a, ast.Constant) and isinstance(a.value, str)]
     short = [name for name in names if len(name) == 2 and name.startswith("-")]
-    return [("attribute", name.lstrip("-").replace("-", "_")) for name in names if name not in short][-1:]
+    keys: list[Key] = [("attribute", n.lstrip("-").replace("-", "_")) for n in names if n not in short]
+    return keys[-1:]
 
 
 def is_enum(node: ast.AST) -> bool:
@@ -131,9 +132,7 @@ def is_enum(node: ast.AST) -> bool:
     return isinstance(node, ast.ClassDef) and any("Enum" in ast.unparse(base) for base in node.bases)
 
 
-def _result(
-    tree: Tree, function: ast.FunctionDef | ast.AsyncFunctionDef, value: ast.expr
-) -> Iterator[tuple[Key, ...]]:
+def _result(tree: Tree, function: ast.FunctionDef | ast.AsyncFunctionDef, value: ast.expr) -> Iterator[tuple[Key, ...]]:
     scope = tree.scopes[function]
     if isinstance(value, ast.Tuple):
         for i, part in enumerate(value.elts):

@@ -6,17 +6,19 @@ import ast
 import re
 from collections.abc import Iterator
 
-from torchport.analysis.arguments import HANDED, Arguments
+from torchport.analysis.arguments import Arguments
 from torchport.analysis.carriers import CONTAINERS
-from torchport.analysis.devices import NAMED, SIBLINGS, Key, Use, stripped
+from torchport.analysis.devices import NAMED, SIBLINGS, Key, Use, key_of, stripped
 from torchport.analysis.flows import is_enum, option, positions
 from torchport.analysis.literals import DeviceText, device_text
 from torchport.analysis.parameters import Signatures, last_name
 from torchport.analysis.scopes import FUNCTIONS, Tree
 
 ODD = re.compile(r"cuda(:[\w{,%]|\{)")
+TYPE = "it is a key or a type argument; whether it names a device depends on the data"
 UNSEEN_LIST = "a list whose use is not seen here"
 CASE = "this pattern of `case` is more than a name; write it as `if`"
+KEYWORD_KEYS = "a key of this dictionary is the name 'cuda'; write the dictionary with braces"
 LETTERS = "it compares the first letters, whose number depends on the device name; use .startswith"
 ALIKE = (ast.Eq, ast.NotEq, ast.Is, ast.IsNot)
 
@@ -34,7 +36,18 @@ def find_uses(tree: Tree, signatures: Signatures | None = None) -> list[Use]:
         seen.add(text.node)
         if not isinstance(tree.parents.get(text.node), ast.Expr):
             uses.append(_checked(_Climb(tree, text, signatures).use()))
-    return uses
+    return uses + [use for call in tree.calls if (use := _keyword_keys(tree, call)) is not None]
+
+
+def _keyword_keys(tree: Tree, call: ast.Call) -> Use | None:
+    """``dict(cuda=1, cpu=2)``: keys that are no texts."""
+    names = {keyword.arg for keyword in call.keywords}
+    if "cuda" not in names or last_name(call.func) != "dict" or names.isdisjoint(SIBLINGS):
+        return None
+    holder = tree.parents[call]
+    targets = holder.targets if isinstance(holder, ast.Assign) else []
+    keys = [key for target in targets if (key := key_of(tree, target, tree.scopes[call])) is not None]
+    return Use(DeviceText(call), "key", call, tuple(keys), proof=True, reason=KEYWORD_KEYS) if keys else None
 
 
 def odd_texts(tree: Tree) -> Iterator[ast.Constant | ast.JoinedStr]:
@@ -106,10 +119,20 @@ class _Climb(Arguments):
                 break
             node = outer
         use = self._consumed(outer, node)
-        if use.role == "unknown" and (proof or (node is not self.text.node and self.extra)):
+        if use.role == "unknown" and not use.keys:
+            use.keys = self._buried()
+            use.role = "fixed" if use.keys else "unknown"
+        elif use.role == "unknown" and (proof or (node is not self.text.node and self.extra)):
             use.role, use.reason = "value", ""
         use.proof = use.proof or proof
         return use
+
+    def _buried(self) -> tuple[Key, ...]:
+        """The variable that takes something made of the text in a way that is not understood."""
+        statement = self.tree.statement(self.text.node)
+        targets = statement.targets if isinstance(statement, ast.Assign) else []
+        keys = [key for target in targets if (key := self.target(target)) is not None]
+        return tuple(key for key in keys if NAMED.search(key[1]))
 
     def _is_indexed(self, outer: ast.expr, node: ast.expr) -> bool:
         """``["cpu", "cuda"][available]`` and ``{True: "cuda", False: "cpu"}[available]``."""
@@ -145,7 +168,7 @@ class _Climb(Arguments):
         if isinstance(parent, ast.Dict):
             return self._dictionary(parent, node)
         if isinstance(parent, CONTAINERS):
-            return self._member(parent, node)
+            return self._paired(parent, node) or self._member(parent, node)
         if isinstance(parent, ast.ListComp | ast.SetComp | ast.GeneratorExp):
             return self._member(parent, node)
         if isinstance(parent, ast.Lambda):
@@ -153,8 +176,7 @@ class _Climb(Arguments):
         if isinstance(parent, ast.MatchValue):
             return self._pattern(parent)
         if isinstance(parent, ast.Subscript):
-            reason = "it is a key or a type argument; whether it names a device depends on the data"
-            return self.make("unknown", parent, reason=reason)
+            return self.make("unknown", parent, reason=TYPE)
         if isinstance(parent, ast.FormattedValue | ast.JoinedStr):
             return self.make("unknown", parent, reason="it is a part of a text")
         return self.make("unknown", parent, reason="nothing here shows that it names a device")
@@ -169,6 +191,16 @@ class _Climb(Arguments):
             return self.make("fixed", parent, *keys, ("enum", self.scope.node.name), reason=reason)
         return self.make("value", parent, *keys)
 
+    def _paired(self, parent: ast.expr, node: ast.expr) -> Use | None:
+        """``device, rate = "cuda", 1``."""
+        assign = self.tree.parents[parent]
+        target = assign.targets[0] if isinstance(assign, ast.Assign) else None
+        if not isinstance(parent, ast.Tuple) or not isinstance(target, ast.Tuple):
+            return None
+        if len(target.elts) != len(parent.elts):
+            return None
+        return self.make("value", assign, self.target(target.elts[parent.elts.index(node)]))
+
     def _pattern(self, value: ast.MatchValue) -> Use:
         """``case "cuda":`` becomes a test, where the pattern is nothing else."""
         pattern: ast.AST = self.tree.parents[value]
@@ -177,9 +209,8 @@ class _Climb(Arguments):
         match = next(n for n in self.tree.ancestors(value) if isinstance(n, ast.Match))
         subjects = match.subject.elts if isinstance(match.subject, ast.Tuple) else [match.subject]
         keys, proof = self.from_(*subjects), any(stripped(subject)[1] for subject in subjects)
-        words = alone or all(
-            isinstance(p, ast.MatchValue) and isinstance(p.value, ast.Constant) for p in getattr(pattern, "patterns", [])
-        )
+        others = pattern.patterns if isinstance(pattern, ast.MatchOr) else []
+        words = all(isinstance(p, ast.MatchValue) and isinstance(p.value, ast.Constant) for p in others)
         plain = isinstance(match.subject, ast.Name | ast.Attribute)
         if plain and words and isinstance(case, ast.match_case) and self.text.index is None:
             return self.make("case", case, *keys, proof=proof)
@@ -261,12 +292,15 @@ class _Climb(Arguments):
         outer: ast.expr = parent
         while isinstance(around := self.tree.parents[outer], ast.expr) and self._hands_on(around, outer):
             outer = around
+        if isinstance(around, ast.Return) and isinstance(outer, ast.Tuple) and outer is parent:
+            name = getattr(self.tree.function(around), "name", "")
+            return self.make("value", around, ("return", f"{name} {items.index(node)}"), proof=siblings)
         keys, proof = self._takers(around, outer, siblings)
         if keys is None:
             place = items.index(node) if isinstance(parent, ast.Tuple) else None
             keys = self._in_rows(around, outer, place) if place is not None else None
         if keys is None:
-            return self.make("unknown", parent, reason=UNSEEN_LIST)
+            return self.make("unknown", parent, reason=TYPE if isinstance(around, ast.Subscript) else UNSEEN_LIST)
         if isinstance(parent, ast.ListComp | ast.SetComp | ast.GeneratorExp):
             return self.make("value", around, *keys, proof=proof)
         return self.make("member", around, *keys, proof=proof)
@@ -283,7 +317,7 @@ class _Climb(Arguments):
         )
 
     def _takers(self, around: ast.AST, outer: ast.expr, siblings: bool) -> tuple[list[Key | None] | None, bool]:
-        """The keys of what a collection is held against, or of what takes it or its items; None where it is not seen."""
+        """The keys of what a collection is held against, or of what takes its items; None where it is not seen."""
         if isinstance(around, ast.Compare):
             others = [side for side in (around.left, *around.comparators) if side is not outer]
             return [*self.from_(*others)], any(stripped(other)[1] for other in others)
@@ -311,7 +345,7 @@ class _Climb(Arguments):
         name, func = last_name(call.func), call.func
         if name == "Choice":
             around = self.tree.parents[self.tree.parents[call]]
-            return (option(around) if isinstance(around, ast.Call) else []) or [None], siblings
+            return [None, *(option(around) if isinstance(around, ast.Call) else [])], siblings
         if name in ("startswith", "endswith", "extend", "update") and isinstance(func, ast.Attribute):
             return [*self.from_(func.value)], siblings or stripped(func.value)[1]
         if name == "parametrize":
@@ -333,6 +367,3 @@ class _Climb(Arguments):
             words = [word.strip() for word in str(names).split(",")]
             return [("attribute", word) for word in words[place : place + 1]] or None
         return None
-
-
-__all__ = ["HANDED", "find_uses", "odd_texts"]
