@@ -58,7 +58,9 @@ HOLDERS = {
     "list": ("devices = [{v}]", "devices[0]"),
     "partial": ("def same(x, where=''):\n    return where\nf = functools.partial(same, where={v})\nw = f(1)", "w"),
     "option": (
-        "parser = argparse.ArgumentParser()\nparser.add_argument('--device', default={v})\nargs = parser.parse_args([])",
+        "parser = argparse.ArgumentParser()\n"
+        "parser.add_argument('--device', default={v})\n"
+        "args = parser.parse_args([])",
         "args.device",
     ),
     "option with choices": (
@@ -94,7 +96,7 @@ BLOCKS = (
     "def on(a, /, d, *, e='cuda'):\n    return d == 'cuda', e == 'cuda'\nprint(on(0, {e}, e={e}))",
     "on = lambda device: device == 'cuda'\nprint(on({e}))",
     "match {e}:\n    case 'cuda':\n        print(1)\n    case _:\n        print(2)",
-    "name = {e}\nmatch name:\n    case 'mps' | 'cuda' if name or False:\n        print(1)\n    case _:\n        print(2)",
+    "name = {e}\nmatch name:\n    case 'mps' | 'cuda' if name or 0:\n        print(1)\n    case _:\n        print(2)",
     "found = []\nfor d in ['cpu', 'cuda']:\n    if d == {e}:\n        found.append(len(found))\nprint(found)",
     "kind, *rest = {e}.split(':')\nprint(kind == 'cuda', rest)",
 )
