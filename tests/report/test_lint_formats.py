@@ -1,4 +1,4 @@
-"""The formats of ``torchport lint``: what they say of one report, and whether the programs that read them would take it."""
+"""The formats of ``torchport lint``: what they say of one report, and whether the programs that read them take it."""
 
 from __future__ import annotations
 
