@@ -133,10 +133,25 @@ def test_own_cuda_classes_of_other_files_hold_back(migrate: Callable[..., Outcom
     assert migrate(text).text is not None
 
 
+def test_what_is_put_around_a_text_leaves_the_places_inside_it(migrate: Callable[..., Outcome]) -> None:
+    text = Text("é = loader\n")
+    start = len("é = ".encode())
+    edits = minimal(text, start, start + len("loader"), "shim.steps(loader)")
+    assert edits == (Edit(start, start, "shim.steps("), Edit(start + 6, start + 6, ")"))
+    outcome = migrate("""
+import torch
+def test(check, model, optimizer):
+    for d in ["cpu"] + ["cuda"] if torch.cuda.is_available() else []:
+        check(model, torch.device(d)).backward()
+        optimizer.step()
+""")
+    assert (4, 25, '"cuda"') in [(f.line, f.column, f.old) for f in outcome.left]
+
+
 def test_minimal_edit_leaves_common_ends_alone() -> None:
     text = Text("é = torch.cuda.is_available()\n")
     start = len("é = ".encode())
-    edit = minimal(text, start, start + len("torch.cuda.is_available"), "shim.is_available")
+    (edit,) = minimal(text, start, start + len("torch.cuda.is_available"), "shim.is_available")
     assert (edit.text, text.bytes[edit.start : edit.end]) == ("shim", b"torch.cuda")
     assert splice(text.bytes, [edit]).decode() == "é = shim.is_available()\n"
 

@@ -145,7 +145,8 @@ class Context:
         """A finding with edits. Left for a person where it rests on a heuristic and ``--unsafe`` is not given."""
         if (not certain or rule.safety == "unsafe" or doubt) and not self.unsafe:
             return self.leave(rule, node, doubt or UNPROVED)
-        edits, texts = [], []
+        edits: list[Edit] = []
+        texts: list[str] = []
         for new in news:
             text = new.text
             if not self.spell.portable and len(OWN_SHIM.findall(text)) > len(OWN_SHIM.findall(self.source(new.node))):
@@ -163,7 +164,7 @@ class Context:
             start, end = self.text.span(new.node)
             if text[0].isidentifier() and self.text.bytes[max(start - 1, 0) : start].isalnum():
                 text = f" {text}"  # `return"cuda"` needs no blank before its text, a name does
-            edits.append(minimal(self.text, start, end, text))
+            edits += minimal(self.text, start, end, text)
             texts.append(text)
         needs = {module for new in news if new.accelerator for module in self.spell.needs(new.text)}
         return self.edited(rule, node, edits, ", ".join(texts), needs=needs, group=group, review=review)

@@ -64,9 +64,15 @@ class Text:
         return found[0].decode().replace("\f", "") if found else ""
 
 
-def minimal(text: Text, start: int, end: int, new: str) -> Edit:
-    """The smallest edit that turns the span into ``new``, so that edits inside one another seldom meet."""
+def minimal(text: Text, start: int, end: int, new: str) -> tuple[Edit, ...]:
+    """The smallest edits that turn the span into ``new``, so that edits inside one another seldom meet.
+
+    What is put around the old text leaves it in place, and with it the places of what is found inside.
+    """
     old = text.bytes[start:end].decode()
+    before, same, after = new.partition(old)
+    if same and before and after:
+        return Edit(start, start, before), Edit(end, end, after)
     left = 0
     while left < min(len(old), len(new)) and old[left] == new[left]:
         left += 1
@@ -75,7 +81,7 @@ def minimal(text: Text, start: int, end: int, new: str) -> Edit:
         right += 1
     stop = len(old) - right
     first = start + len(old[:left].encode())
-    return Edit(first, first + len(old[left:stop].encode()), new[left : len(new) - right])
+    return (Edit(first, first + len(old[left:stop].encode()), new[left : len(new) - right]),)
 
 
 def overlap(edit: Edit, others: list[Edit]) -> bool:
