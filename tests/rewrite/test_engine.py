@@ -141,11 +141,13 @@ def test_what_is_put_around_a_text_leaves_the_places_inside_it(migrate: Callable
     outcome = migrate("""
 import torch
 def test(check, model, optimizer):
-    for d in ["cpu"] + ["cuda"] if torch.cuda.is_available() else []:
-        check(model, torch.device(d)).backward()
+    for x in check(model, torch.cuda.cudart()):
+        model(x).backward()
         optimizer.step()
 """)
-    assert (4, 25, '"cuda"') in [(f.line, f.column, f.old) for f in outcome.left]
+    assert [(f.line, f.column, f.old) for f in outcome.left] == [(4, 27, "torch.cuda.cudart")]
+    assert outcome.text is not None
+    assert "shim.steps(check(model, torch.cuda.cudart()))" in outcome.text
 
 
 def test_minimal_edit_leaves_common_ends_alone() -> None:
