@@ -170,7 +170,7 @@ def test_spawned_processes_do_the_same_as_forked_ones(
     tmp_path: Path, good: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    rules = load_rules()
+    rules = tuple(rule for rule in load_rules() if not rule.lint_only)
     work = Migration(Migrator(rules, "portable"))
     spawned, forked = (
         run(["."], lambda facts: work, Prefilter(rules), Options(mode="check"), method=method)

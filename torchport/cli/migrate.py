@@ -62,7 +62,6 @@ def command(
             config=settings.config,
             force_exclude=force_exclude,
             off=settings.off,
-            every=settings.every,
         )
         runs.append(_migrate(settings, options))
     run = runs[0]

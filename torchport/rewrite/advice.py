@@ -14,15 +14,6 @@ NARROW = ("torch.bfloat16", "torch.float16", "torch.half")
 LOOPS = (ast.For, ast.While, ast.AsyncFor)
 
 
-def last_batch(rule: Rule, context: Context) -> Iterator[Finding]:
-    """A training loader whose last batch is smaller: one more shape, so one more compilation. A note."""
-    for call in context.calls(LOADER):
-        given = {k.arg: k.value for k in call.keywords}
-        shuffles = isinstance(v := given.get("shuffle"), ast.Constant) and v.value is True
-        if shuffles and "drop_last" not in given and None not in given:
-            yield context.leave(rule, call, rule.reason, effect="none")
-
-
 def unsharded_loader(rule: Rule, context: Context) -> Iterator[Finding]:
     """A loader in a program of several processes that deals every process the same data."""
     if any(True for _ in context.calls("torch.distributed.init_process_group", "torchport.shim.init_process_group")):

@@ -1,0 +1,405 @@
+"""What an expression may be: goes from the expression back to what made it, on demand, each node once."""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import replace
+
+from torchport.analysis import calling
+from torchport.analysis.index import Index, default_of
+from torchport.analysis.names import chain
+from torchport.analysis.operations import ONLY_MODELS, ONLY_TENSORS
+from torchport.analysis.reaching import function_scope, reaching, scope_of
+from torchport.analysis.scopes import FUNCTIONS, Binding, Scope, Tree
+from torchport.analysis.values import (
+    ARRAY,
+    MODEL,
+    NONE,
+    NUMBER,
+    ON_DEVICE,
+    OTHER,
+    SHAPE,
+    TENSOR,
+    TEXT,
+    UNKNOWN,
+    Value,
+    combined,
+    element,
+    join,
+    parts,
+    sequence,
+)
+
+DEPTH = 60
+COMPARISONS = (ast.Is, ast.IsNot, ast.In, ast.NotIn)
+ANNOTATIONS = {
+    "int": NUMBER, "float": NUMBER, "bool": NUMBER, "str": TEXT, "torch.Tensor": TENSOR, "numpy.ndarray": ARRAY,
+    "torch.nn.Module": MODEL, "torch.device": Value("device"), "torch.Size": SHAPE, "torch.optim.Optimizer":
+    Value("optimizer"), "torch.LongTensor": TENSOR, "torch.FloatTensor": TENSOR, "torch.BoolTensor":
+    Value("tensor", dtype="bool"), "torch.utils.data.DataLoader": Value("loader", items=(Value("unknown", "host"),)),
+    "Tensor": TENSOR,
+}  # fmt: skip
+LIKE_MODEL = re.compile(
+    r"(^|_)(model|net|network|encoder|decoder|unet|transformer|generator|discriminator|module)$", re.I
+)
+"""What a parameter that is called is most likely; it makes a loop one of steps, and a result most likely a tensor."""
+SAME = frozenset(("data", "grad", "T", "mT", "H", "real", "imag"))
+
+
+class Flow(Index):
+    """The values of one file."""
+
+    def __init__(self, tree: Tree) -> None:
+        super().__init__(tree)
+        self._known: dict[ast.AST, Value | None] = {}
+        self._depth = 0
+
+    def value(self, node: ast.expr | None) -> Value:
+        """What ``node`` may be. What depends on itself alone counts as nothing."""
+        if node is None:
+            return NONE
+        if node in self._known:
+            return self._known[node] or NONE
+        if self._depth > DEPTH:
+            return UNKNOWN
+        self._known[node] = None
+        self._depth += 1
+        found = self._value(node)
+        self._depth -= 1
+        self._known[node] = found
+        return found
+
+    def _value(self, node: ast.expr) -> Value:
+        match node:
+            case ast.Name():
+                return self._name(node)
+            case ast.Call():
+                return calling.call(self, node)
+            case ast.Attribute():
+                return self._attribute(node)
+            case ast.Subscript():
+                return self._subscript(node)
+            case ast.BinOp():
+                return self._operator(node.left, node.right, node.op)
+            case ast.Compare():
+                return self._compare(node)
+            case ast.UnaryOp():
+                value = self.value(node.operand)
+                return NUMBER if isinstance(node.op, ast.Not) else value
+            case ast.BoolOp():
+                return join(map(self.value, node.values))
+            case ast.IfExp():
+                return join((self.value(node.body), self.value(node.orelse)))
+            case ast.Constant():
+                return NONE if node.value is None else TEXT if isinstance(node.value, str | bytes) else NUMBER
+            case ast.JoinedStr():
+                return TEXT
+            case ast.Tuple() | ast.List():
+                if any(isinstance(item, ast.Starred) for item in node.elts):
+                    return sequence(UNKNOWN)
+                return parts(*map(self.value, node.elts))
+            case ast.Set():
+                return sequence(join(map(self.value, node.elts)))
+            case ast.Dict():
+                return Value("dict", items=(join(map(self.value, node.values)),) if node.values else ())
+            case ast.ListComp() | ast.SetComp() | ast.GeneratorExp():
+                return sequence(self.value(node.elt))
+            case ast.DictComp():
+                return Value("dict", items=(self.value(node.value),))
+            case ast.NamedExpr():
+                return self.value(node.value)
+            case ast.Lambda():
+                return OTHER
+        return UNKNOWN
+
+    def _operator(self, left: ast.expr, right: ast.expr, operator: ast.operator) -> Value:
+        return self.operated(self.value(left), self.value(right), operator)
+
+    def operated(self, one: Value, other: Value, operator: ast.operator) -> Value:
+        """What ``one <operator> other`` gives."""
+        if one.is_tensor or other.is_tensor:
+            if "array" in (one.kind, other.kind):
+                return UNKNOWN
+            return combined((one, other), "float" if isinstance(operator, ast.Div) else None)
+        kinds = {one.kind, other.kind}
+        if kinds == {"number"}:
+            return Value("number", origin=one.origin or other.origin)
+        if one.kind == "text" or kinds == {"array"} or kinds == {"array", "number"}:
+            return one if one.kind != "number" else other
+        if one.kind == other.kind == "list" and isinstance(operator, ast.Add):
+            return sequence(join((*one.items, *other.items)))
+        if "list" in kinds and isinstance(operator, ast.Mult):
+            return one if one.kind == "list" else other
+        return one if one.kind == other.kind else UNKNOWN
+
+    def _compare(self, node: ast.Compare) -> Value:
+        if isinstance(node.ops[0], COMPARISONS):
+            return NUMBER
+        values = [self.value(node.left), *map(self.value, node.comparators)]
+        if any(value.is_tensor for value in values):
+            return combined(values, "bool")
+        if any(value.kind == "array" for value in values):
+            return ARRAY
+        return UNKNOWN if any(value.kind == "unknown" for value in values) else NUMBER
+
+    def _subscript(self, node: ast.Subscript) -> Value:
+        value = self.value(node.value)
+        if value.kind == "dict" or (value.kind == "list" and not isinstance(node.slice, ast.Slice)):
+            index = node.slice
+            if isinstance(index, ast.UnaryOp) and isinstance(index.op, ast.USub):
+                number = index.operand.value if isinstance(index.operand, ast.Constant) else None
+                return element(value, -number if isinstance(number, int) else None)
+            number = index.value if isinstance(index, ast.Constant) else None
+            return element(value, number if isinstance(number, int) else None)
+        if isinstance(node.slice, ast.Slice):
+            if value.kind == "list" and value.fixed:
+                return sequence(join(value.items))
+            return value
+        if value.kind == "unknown":
+            known = value.where == "host" or isinstance(node.slice, ast.Constant)
+            chosen = UNKNOWN if known else self.value(node.slice)
+            return replace(chosen, dtype="", scalar=False) if chosen.is_tensor and chosen.dtype == "bool" else value
+        return element(value)
+
+    def _attribute(self, node: ast.Attribute) -> Value:
+        if name := self.name_of(node):
+            return NUMBER if name in ("math.pi", "math.inf", "numpy.pi", "numpy.inf", "torch.inf") else OTHER
+        if self.class_of(node.value) is not None:
+            return self._own_attribute(node)
+        value = self.value(node.value)
+        if value.is_tensor:
+            if node.attr == "shape":
+                return SHAPE
+            if node.attr in SAME:
+                return value
+            if value.kind == "output":
+                return Value("output", value.where, sure=False)
+            return OTHER if node.attr in ("device", "dtype", "layout", "grad_fn") else NUMBER
+        if value.kind == "list" and node.attr in ("values", "indices") and value.fixed:
+            return value.items[node.attr == "indices"] if len(value.items) == 2 else UNKNOWN
+        if value.kind == "model":
+            if node.attr in ("weight", "bias", "running_mean", "running_var"):
+                return ON_DEVICE
+            return MODEL if node.attr == "module" else UNKNOWN
+        if node.attr == "shape":
+            return SHAPE
+        return UNKNOWN
+
+    # names
+
+    def _name(self, node: ast.Name) -> Value:
+        scope = scope_of(self.tree, node)
+        home = scope.find(node.id)
+        if home is None:
+            return UNKNOWN
+        bindings = home.names[node.id]
+        if home is function_scope(scope) and home.kind != "comprehension":
+            bindings = reaching(self.tree, node, bindings)
+        value = join(self._bound(binding, home) for binding in bindings)
+        if home.kind != "class" and ((value.kind in ("unknown", "none") and value.where != "host") or not value.sure):
+            shown = self._by_use(home, node.id)
+            if shown is not None and not value.sure and shown.is_tensor:
+                return replace(value, kind="tensor", sure=True, items=())
+            return shown or value
+        return value
+
+    def _bound(self, binding: Binding, home: Scope) -> Value:
+        match binding.kind:
+            case "assign":
+                return self._assigned(binding.node) if isinstance(binding.node, ast.Name) else UNKNOWN
+            case "none":
+                return NONE
+            case "param":
+                return self._parameter(binding.node, home)  # type: ignore[arg-type]
+            case _:
+                return OTHER
+
+    def _assigned(self, target: ast.Name) -> Value:
+        """The value that a statement gives to ``target``."""
+        if target in self._known:
+            return self._known[target] or NONE
+        self._known[target] = None
+        places: list[tuple[int, int]] = []
+        node: ast.expr = target
+        parent = self.tree.parents[target]
+        while isinstance(parent, ast.Tuple | ast.List):
+            places.append((parent.elts.index(node), len(parent.elts)))
+            if any(isinstance(e, ast.Starred) for e in parent.elts):
+                places[-1] = (-100, 0)
+            node, parent = parent, self.tree.parents[parent]
+        value = self._given(parent, node)
+        for index, count in reversed(places):
+            value = self._part(value, index, count)
+        self._known[target] = value
+        return value
+
+    def _part(self, value: Value, index: int, count: int) -> Value:
+        if value.fixed and len(value.items) != count:
+            return UNKNOWN
+        if value.kind == "unknown" and value.where == "host":
+            return value
+        if value.kind == "output":
+            return Value("output", value.where, sure=False)
+        return element(value, index)
+
+    def _given(self, parent: ast.AST, node: ast.AST) -> Value:
+        match parent:
+            case ast.Assign() | ast.NamedExpr():
+                return self.value(parent.value)
+            case ast.AnnAssign():
+                return self.value(parent.value) if parent.value is not None else self._annotated(parent.annotation)
+            case ast.AugAssign():
+                if not isinstance(parent.target, ast.Name):
+                    return UNKNOWN
+                home = scope_of(self.tree, parent.target).find(parent.target.id)
+                if home is None:
+                    return UNKNOWN
+                earlier = [b for b in home.names[parent.target.id] if b.node is not parent.target]
+                if home is function_scope(scope_of(self.tree, parent)):
+                    earlier = reaching(self.tree, parent.target, earlier) if earlier else []
+                before = join(self._bound(b, home) for b in earlier)
+                added = self.value(parent.value)
+                return self.operated(added if before.kind == "none" else before, added, parent.op)
+            case ast.For() | ast.AsyncFor() | ast.comprehension():
+                return self.iterated(parent.iter)
+            case ast.withitem():
+                return OTHER if isinstance(parent.context_expr, ast.Call) else UNKNOWN
+        return UNKNOWN
+
+    def iterated(self, node: ast.expr) -> Value:
+        """What each turn of a loop over ``node`` gets."""
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute):
+            function = chain(node.func)[-1:] or [""]
+            match function[0]:
+                case "range":
+                    return Value("number", origin="loop")
+                case "enumerate" if node.args:
+                    return parts(Value("number", origin="loop"), self.iterated(node.args[0]))
+                case "zip":
+                    return parts(*map(self.iterated, node.args))
+                case "tqdm" | "trange" | "reversed" | "iter" | "steps" | "islice" | "track" | "prefetch":
+                    return self.iterated(node.args[0]) if node.args else UNKNOWN
+                case "log_every" | "prepare" if node.args:
+                    return self.iterated(node.args[0])
+        value = self.value(node)
+        return TEXT if value.kind == "dict" else element(value)
+
+    def parameter(self, home: Scope, name: str) -> Value:
+        """What a parameter of a function may be."""
+        found = join(self._bound(b, home) for b in home.names.get(name, ()) if b.kind == "param")
+        if found.kind in ("unknown", "none"):
+            return self._by_use(home, name) or found
+        return found
+
+    def _parameter(self, argument: ast.arg, home: Scope) -> Value:
+        function = home.node
+        if not isinstance(function, (*FUNCTIONS, ast.Lambda)):
+            return UNKNOWN
+        if isinstance(function, FUNCTIONS):
+            arguments = function.args
+            if argument is arguments.vararg:
+                return sequence(UNKNOWN)
+            if argument is arguments.kwarg:
+                return Value("dict")
+            owner = self.tree.parents[function]
+            if isinstance(owner, ast.ClassDef) and arguments.args and argument is arguments.args[0]:
+                return MODEL if owner in self.modules else OTHER
+            if argument.annotation is not None:
+                annotated = self._annotated(argument.annotation)
+                if annotated.kind != "unknown":
+                    return annotated
+            default = default_of(arguments, argument.arg)
+            if isinstance(default, ast.Constant) and default.value is not None:
+                return self.value(default)
+            found = calling.from_callers(self, function, argument.arg)
+            if found.kind == "unknown" and default is None and function.name == "forward" and owner in self.modules:
+                return Value("tensor", sure=False)
+            return found
+        return UNKNOWN
+
+    def _annotated(self, node: ast.expr) -> Value:
+        name = self.name_of(node) or (node.id if isinstance(node, ast.Name) else "")
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            name = node.value
+        if name in ANNOTATIONS:
+            return ANNOTATIONS[name]
+        if isinstance(node, ast.BinOp):
+            return join((self._annotated(node.left), self._annotated(node.right)))
+        if isinstance(node, ast.Constant) and node.value is None:
+            return NONE
+        if isinstance(node, ast.Subscript):
+            base = chain(node.value)[-1:] or [""]
+            inner = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+            match base[0]:
+                case "Optional" | "Union" | "Final":
+                    return join(map(self._annotated, inner))
+                case "List" | "list" | "Sequence" | "Iterable" | "Iterator":
+                    return sequence(self._annotated(inner[0]))
+                case "Dict" | "dict" | "Mapping":
+                    return Value("dict", items=(self._annotated(inner[-1]),))
+                case "Tuple" | "tuple":
+                    return parts(*map(self._annotated, inner))
+        return UNKNOWN
+
+    def _by_use(self, home: Scope, name: str) -> Value | None:
+        """What the uses of a name show that nothing else tells of."""
+        model = False
+        for node in self.uses.get((home, name), ()):
+            parent = self.tree.parents[node]
+            if isinstance(node, ast.Attribute):
+                first = node
+                while isinstance(first.value, ast.Attribute):
+                    first = first.value
+                if first.attr in ONLY_MODELS:
+                    return MODEL
+                if first.attr in ONLY_TENSORS and (first.attr != "cuda" or isinstance(parent, ast.Call)):
+                    if first.attr in ("backward", "grad_fn"):
+                        return ON_DEVICE
+                    if first.attr in ("cuda", "cpu", "half", "float", "double"):
+                        model = True
+                        continue
+                    return TENSOR
+            elif isinstance(parent, ast.Call) and parent.func is node:
+                return Value("model", sure=False) if LIKE_MODEL.search(name) else None
+            elif self._handed_to_torch(node):
+                return TENSOR
+        return TENSOR if model else None
+
+    def _handed_to_torch(self, node: ast.expr) -> bool:
+        """``F.relu(x)`` and ``F.cross_entropy(x[keep], y)``: functions of PyTorch take tensors."""
+        parent = self.tree.parents[node]
+        if isinstance(parent, ast.Subscript) and parent.value is node:
+            node, parent = parent, self.tree.parents[parent]
+        return isinstance(parent, ast.Call) and node in parent.args and calling.takes_tensors(self.name_of(parent.func))
+
+    def is_model(self, node: ast.expr) -> bool:
+        """Whether the uses of a name show a model: it is called, trained or asked for its parameters."""
+        parts_of = chain(node)
+        if len(parts_of) > 1 and parts_of[0] == "self":
+            last = parts_of[-1]
+            return any(
+                isinstance(call.func, ast.Attribute)
+                and (call.func.attr == last or (call.func.attr in ONLY_MODELS and chain(call.func)[-2:-1] == [last]))
+                for call in self.tree.calls
+            )
+        if not isinstance(node, ast.Name):
+            return False
+        home = scope_of(self.tree, node).find(node.id)
+        for use in self.uses.get((home, node.id), ()) if home is not None else ():
+            parent = self.tree.parents[use]
+            if isinstance(use, ast.Name) and isinstance(parent, ast.Call) and parent.func is use:
+                return True
+            if isinstance(use, ast.Attribute) and ONLY_MODELS & set(chain(use)[1:2]):
+                return True
+        return False
+
+    def _own_attribute(self, node: ast.Attribute) -> Value:
+        owner = self.class_of(node.value)
+        assert owner is not None
+        found = join(self.value(value) for value in self.assigned.get((owner, node.attr), ()))
+        if found.kind not in ("none", "unknown"):
+            return found
+        if node.attr in ("training",):
+            return NUMBER
+        return UNKNOWN

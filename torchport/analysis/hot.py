@@ -1,0 +1,270 @@
+"""Where code runs once per step: in a loop that trains or evaluates, in a ``forward``, in what these call."""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import cached_property
+from typing import Literal
+
+from torchport.analysis.calling import made_by, returned
+from torchport.analysis.evaluate import Flow
+from torchport.analysis.index import Function, own_nodes
+from torchport.analysis.loops import OPTIMIZER, SCHEDULER
+from torchport.analysis.names import chain
+from torchport.analysis.reaching import LOOPS
+from torchport.analysis.scopes import FUNCTIONS
+
+Heat = Literal["", "computes", "step"]
+STEPS = frozenset(("forward", "training_step", "validation_step", "compute_loss", "train_step", "training_losses"))
+HOST_FUNCTION = re.compile(
+    r"^(__\w+__|extra_repr|reset|(on_)?(train|validation|test)?_?epoch_end\w*|test_\w+|main|cli|_?(init|collate|load|save|plot|draw|show|"
+    r"visuali[sz]e|export|convert|preprocess|read|write|parse|dump|download|setup|build|make|create|profile|"
+    r"benchmark|summary|summarize|report|reset|get_args|from_pretrained|state_dict|worker|demo|compute_on_dataset|"
+    r"print|log_results)(_\w+)?)$"
+)
+HOST_CLASS = re.compile(r"(Dataset|Sampler|TestCase|Transform|Collat\w*|Augment\w*|Logger|Tokenizer|Processor|Meter)$")
+RARE_NAME = re.compile(
+    r"(^|_)(debug|verbose|is_log\w*|log_(this|now|step)|should_(log|print|eval|save)|do_log|print_freq|"
+    r"last_batch|is_last|first|sanity|dry_run|profil\w+|scripting|tracing|onnx|exporting|need_update|display)($|_)",
+    re.IGNORECASE,
+)
+ABNORMAL = frozenset(("isnan", "isfinite", "isinf"))
+
+
+class Heats:
+    """How often the places of one file run."""
+
+    def __init__(self, flow: Flow) -> None:
+        self.flow, self.tree = flow, flow.tree
+        self._functions: dict[ast.AST, Heat] = {}
+
+    def heat(self, node: ast.AST) -> Heat:
+        """Whether ``node`` runs once per step, and how well that is known; nothing where a guard makes it rare."""
+        child: ast.AST = node
+        for parent in self.tree.ancestors(node):
+            if isinstance(parent, ast.If | ast.IfExp) and child is not parent.test and self._rare(parent, child):
+                return ""
+            if isinstance(parent, ast.ExceptHandler | ast.Raise) or _is_main(parent):
+                return ""
+            if isinstance(parent, ast.Assert) and child is parent.msg:
+                return ""
+            if _skipped(self, parent, child):
+                return ""
+            if (
+                isinstance(parent, LOOPS)
+                and child is not getattr(parent, "iter", None)
+                and child in [*parent.body, getattr(parent, "test", None)]
+                and parent in self.loops
+            ):
+                return "step"
+            if isinstance(parent, FUNCTIONS):
+                return self.function(parent) if child in parent.body else ""
+            child = parent
+        return ""
+
+    def _rare(self, branch: ast.If | ast.IfExp, child: ast.AST) -> bool:
+        """Whether the branch of an ``if`` that holds ``child`` runs seldom."""
+        orelse = branch.orelse if isinstance(branch.orelse, list) else [branch.orelse]
+        return child not in orelse and self.rare_test(branch.test)
+
+    def rare_test(self, test: ast.expr, deep: bool = True) -> bool:
+        """``step % 100 == 0``, ``if debug``, ``if isnan(loss)``, or a name that was given such a value."""
+        match test:
+            case ast.BoolOp(op=ast.And()):
+                return any(self.rare_test(value, deep) for value in test.values)
+            case ast.BoolOp():
+                return all(self.rare_test(value, deep) for value in test.values)
+            case ast.UnaryOp(op=ast.Not()):
+                inner = test.operand
+                if isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Mod):
+                    return _wide(inner)
+                if isinstance(inner, ast.Attribute) and inner.attr == "training":
+                    return False
+                return bool(ABNORMAL & _called_names(inner))
+            case ast.Compare(ops=[ast.Eq()]):
+                sides = [test.left, *test.comparators]
+                for side in sides:
+                    if isinstance(side, ast.BinOp) and isinstance(side.op, ast.Mod):
+                        return _wide(side)
+                counted = [self.flow.value(side) for side in sides]
+                return any(v.kind == "number" and v.origin == "loop" for v in counted) and all(
+                    v.kind in ("number", "unknown") for v in counted
+                )
+            case ast.Call() | ast.Compare():
+                if ABNORMAL & _called_names(test):
+                    return True
+                return any(RARE_NAME.search(part) for part in chain(getattr(test, "func", test)))
+            case ast.Name():
+                if RARE_NAME.search(test.id):
+                    return True
+                if deep:
+                    values = made_by(self.flow, test)
+                    return bool(values) and all(self.rare_test(v, False) for v in values)
+            case ast.Attribute():
+                return bool(RARE_NAME.search(test.attr))
+        return False
+
+    def function(self, node: Function) -> Heat:
+        """Whether a function runs once per step."""
+        if node not in self._functions:
+            self._functions[node] = ""
+            self._functions[node] = self._function(node)
+        return self._functions[node]
+
+    def _function(self, node: Function) -> Heat:
+        owner = self.tree.parents[node]
+        if isinstance(owner, ast.ClassDef):
+            if HOST_CLASS.search(owner.name) or any(HOST_CLASS.search((chain(b) or [""])[-1]) for b in owner.bases):
+                return ""
+            if node.name in STEPS and (owner in self.flow.modules or node.name != "forward" or _is_autograd(owner)):
+                return "step"
+            if node.name in ("forward", "backward") and _is_autograd(owner):
+                return "step"
+        sites = self._sites(node)
+        heats = [self.heat(site) for site in sites]
+        if heats:
+            return max(heats, key=("", "computes", "step").index)
+        if HOST_FUNCTION.search(node.name):
+            return ""
+        if (
+            isinstance(owner, ast.Module | ast.ClassDef)
+            and node.name.startswith("_") is False
+            and node in self.stepping
+            and _takes_something(node)
+        ):
+            return "step"
+        return "computes" if self._computes(node) else ""
+
+    def _sites(self, node: Function) -> list[ast.AST]:
+        """Where this file runs a function, also as a closure that it hands on."""
+        sites: list[ast.AST] = list(self.flow.callers.get(node, ()))
+        if not isinstance(self.tree.parents[node], ast.ClassDef):
+            for use in self.flow.uses.get((self.tree.scopes[node].parent, node.name), ()):  # type: ignore[arg-type]
+                around = self.tree.parents[use]
+                if isinstance(around, ast.Call) and use in around.args:
+                    sites.append(around)
+                elif isinstance(around, ast.keyword):
+                    sites.append(self.tree.parents[around])
+        return sites
+
+    def _computes(self, node: Function) -> bool:
+        """A function that is given tensors and gives tensors back, and that is not called here."""
+        if any(isinstance(d, ast.Name) and d.id == "property" for d in node.decorator_list):
+            return False
+        if any(self.flow.name_of(c.func).startswith("numpy.") for c in own_nodes(node) if isinstance(c, ast.Call)):
+            return False
+        home = self.tree.scopes[node]
+        arguments = [a.arg for a in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
+        given = False
+        for name in arguments:
+            value = self.flow.parameter(home, name)
+            given = given or value.is_tensor or value.kind == "unknown"
+        result = returned(self.flow, node)
+        return given and (result.on_device or any(item.on_device for item in result.items))
+
+    @cached_property
+    def signs(self) -> list[ast.Call]:
+        """Calls that belong to a step: backward, the step of an optimizer, the call of a model."""
+        found = []
+        for call in self.tree.calls:
+            func = call.func
+            if isinstance(func, ast.Attribute):
+                if func.attr in ("backward", "manual_backward", "training_step", "autograd"):
+                    found.append(call)
+                    continue
+                if func.attr == "step" and self._steps(call, func):
+                    found.append(call)
+                    continue
+            if isinstance(func, ast.Name | ast.Attribute) and call.args and self.flow.value(func).kind == "model":
+                given = self.flow.value(call.args[0])
+                if given.is_tensor or given.kind in ("unknown", "dict", "list"):
+                    found.append(call)
+        return found
+
+    def _steps(self, call: ast.Call, func: ast.Attribute) -> bool:
+        name = (chain(func.value) or [""])[-1]
+        if SCHEDULER.search(name):
+            return False
+        return self.flow.value(func.value).kind == "optimizer" or bool(OPTIMIZER.search(name))
+
+    @cached_property
+    def stepping(self) -> set[ast.AST]:
+        """Functions that do a part of a step outside of any loop of their own: a call of one is a sign as well."""
+        self._find()
+        return self._stepping
+
+    @cached_property
+    def loops(self) -> set[ast.AST]:
+        """The innermost loops around the signs of a step."""
+        self._find()
+        return self._loops
+
+    def _find(self) -> None:
+        self._loops: set[ast.AST] = set()
+        self._stepping: set[ast.AST] = set()
+        waiting: list[ast.AST] = list(self.signs)
+        modules = self.flow.modules
+        while waiting:
+            sign = waiting.pop()
+            for parent in self.tree.ancestors(sign):
+                if isinstance(parent, LOOPS) and not self._over_modules(parent):
+                    self._loops.add(parent)
+                    break
+                if isinstance(parent, FUNCTIONS):
+                    owner = self.tree.parents[parent]
+                    is_forward = isinstance(owner, ast.ClassDef) and owner in modules and parent.name == "forward"
+                    if parent not in self._stepping and not is_forward:
+                        self._stepping.add(parent)
+                        waiting += self._sites(parent)
+                    break
+
+    def _over_modules(self, loop: ast.AST) -> bool:
+        """``for layer in self.layers`` and ``for optimizer in optimizers`` are parts of one step."""
+        return isinstance(loop, ast.For) and self.flow.iterated(loop.iter).kind in ("model", "optimizer")
+
+
+def _takes_something(node: Function) -> bool:
+    return any(a.arg not in ("self", "cls", "args", "cfg", "config") for a in node.args.args)
+
+
+def _is_main(node: ast.AST) -> bool:
+    return (
+        isinstance(node, ast.If)
+        and isinstance(node.test, ast.Compare)
+        and getattr(node.test.left, "id", "") == "__name__"
+    )
+
+
+def _is_autograd(owner: ast.ClassDef) -> bool:
+    return any((chain(base) or [""])[-1] == "Function" for base in owner.bases)
+
+
+def _wide(node: ast.BinOp) -> bool:
+    """``step % n``: not where ``n`` is one or two."""
+    return not (isinstance(node.right, ast.Constant) and node.right.value in (1, 2))
+
+
+def _called_names(node: ast.AST) -> set[str]:
+    return {(chain(n.func) or [getattr(n.func, "attr", "")])[-1] for n in ast.walk(node) if isinstance(n, ast.Call)}
+
+
+def _skipped(heats: Heats, parent: ast.AST, child: ast.AST) -> bool:
+    """``if step % 100: continue`` before ``child`` in the same block."""
+    body = getattr(parent, "body", None)
+    if not isinstance(body, list) or child not in body:
+        return False
+    for statement in body[: body.index(child)]:
+        if (
+            isinstance(statement, ast.If)
+            and isinstance(statement.body[-1], ast.Continue | ast.Return)
+            and not statement.orelse
+        ):
+            test = statement.test
+            if isinstance(test, ast.BinOp) and isinstance(test.op, ast.Mod):
+                return True
+            if isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.NotEq | ast.Gt):
+                left = test.left
+                if isinstance(left, ast.BinOp) and isinstance(left.op, ast.Mod):
+                    return True
+    return False

@@ -1,0 +1,155 @@
+"""What the names, classes and functions of one file are used for: found once, when something asks for it."""
+
+from __future__ import annotations
+
+import ast
+from functools import cached_property
+
+from torchport.analysis.names import Qualified, chain, qualify
+from torchport.analysis.reaching import scope_of
+from torchport.analysis.scopes import FUNCTIONS, Scope, Tree
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+class Index:
+    """The uses of one file."""
+
+    def __init__(self, tree: Tree) -> None:
+        self.tree = tree
+
+    def qualify(self, node: ast.expr) -> Qualified | None:
+        """The qualified name of a chain."""
+        return qualify(self.tree, node) if isinstance(node, ast.Name | ast.Attribute) else None
+
+    def name_of(self, node: ast.expr) -> str:
+        """The qualified name, or nothing."""
+        found = self.qualify(node)
+        return found.name if found is not None else ""
+
+    @cached_property
+    def uses(self) -> dict[tuple[Scope, str], list[ast.Name | ast.Attribute]]:
+        """Where each name of each function is read, alone or as the start of a chain."""
+        found: dict[tuple[Scope, str], list[ast.Name | ast.Attribute]] = {}
+        for node in self.tree.names:
+            base: ast.expr = node
+            while isinstance(base, ast.Attribute):
+                base = base.value
+            if isinstance(base, ast.Name) and (home := scope_of(self.tree, node).find(base.id)) is not None:
+                found.setdefault((home, base.id), []).append(node)
+        return found
+
+    @cached_property
+    def callers(self) -> dict[ast.AST, list[ast.Call]]:
+        """The calls in this file of each of its functions, and those that are handed one."""
+        found: dict[ast.AST, list[ast.Call]] = {}
+        for call in self.tree.calls:
+            if (function := own_function(self.tree, call)) is not None:
+                found.setdefault(function, []).append(call)
+        return found
+
+    def class_of(self, node: ast.expr) -> ast.ClassDef | None:
+        """The class in whose method ``node`` is ``self``."""
+        if isinstance(node, ast.Name) and node.id == "self":
+            return next((n for n in self.tree.ancestors(node) if isinstance(n, ast.ClassDef)), None)
+        return None
+
+    @cached_property
+    def assigned(self) -> dict[tuple[ast.AST, str], list[ast.expr]]:
+        """What each class assigns to its attributes, buffers and parameters included."""
+        found: dict[tuple[ast.AST, str], list[ast.expr]] = {}
+        for node in self.tree.attributes:
+            if isinstance(node.ctx, ast.Store) and (owner := self.class_of(node.value)) is not None:
+                parent = self.tree.parents[node]
+                if isinstance(parent, ast.Assign | ast.AnnAssign) and parent.value is not None:
+                    found.setdefault((owner, node.attr), []).append(parent.value)
+        for call in self.tree.calls:
+            if (
+                isinstance(call.func, ast.Attribute)
+                and call.func.attr in ("register_buffer", "register_parameter", "add_module", "register_module")
+                and call.args
+                and isinstance(call.args[0], ast.Constant)
+                and (owner := self.class_of(call.func.value)) is not None
+            ):
+                found.setdefault((owner, str(call.args[0].value)), []).append(call)
+        return found
+
+    @cached_property
+    def modules(self) -> dict[ast.ClassDef, str]:
+        """Classes of the file that are modules of PyTorch, by their own bases or those of their bases."""
+        found: dict[ast.ClassDef, str] = {}
+        for node in sorted(self.tree.classes, key=lambda c: c.lineno):
+            for base in node.bases:
+                name = self.name_of(base) or ".".join(chain(base))
+                last = name.rpartition(".")[2]
+                if name.startswith("torch.nn.") or last in ("Module", "LightningModule", "PreTrainedModel"):
+                    found[node] = name
+                elif any(last == known.name for known in found) or last.endswith(
+                    ("Module", "Model", "Layer", "Block", "Net", "Loss", "Head", "Backbone")
+                ):
+                    found[node] = last
+        return found
+
+
+def keyword(node: ast.Call, name: str) -> ast.expr | None:
+    """The keyword argument of that name."""
+    return next((k.value for k in node.keywords if k.arg == name), None)
+
+
+def method_of(owner: ast.ClassDef, name: str) -> Function | None:
+    """The method of that name that the class itself defines."""
+    return next((n for n in owner.body if isinstance(n, FUNCTIONS) and n.name == name), None)
+
+
+def own_function(tree: Tree, node: ast.Call) -> Function | None:
+    """The one function or method of the file that a call runs."""
+    parts_of = chain(node.func)
+    if len(parts_of) == 1:
+        home = scope_of(tree, node).find(parts_of[0])
+        bindings = home.names[parts_of[0]] if home is not None else []
+        if len(bindings) == 1 and isinstance(bindings[0].node, FUNCTIONS):
+            return bindings[0].node
+    elif len(parts_of) == 2 and parts_of[0] in ("self", "cls"):
+        owner = next((n for n in tree.ancestors(node) if isinstance(n, ast.ClassDef)), None)
+        return method_of(owner, parts_of[1]) if owner is not None else None
+    return None
+
+
+def own_nodes(function: ast.AST) -> list[ast.AST]:
+    """All nodes of a function but those of functions inside it."""
+    found: list[ast.AST] = []
+    stack = list(getattr(function, "body", ()))
+    while stack:
+        node = stack.pop()
+        found.append(node)
+        if not isinstance(node, (*FUNCTIONS, ast.Lambda, ast.ClassDef)):
+            stack += ast.iter_child_nodes(node)
+    return found
+
+
+def default_of(arguments: ast.arguments, name: str) -> ast.expr | None:
+    """The default of a parameter."""
+    positional = [*arguments.posonlyargs, *arguments.args]
+    for argument, default in zip(reversed(positional), reversed(arguments.defaults), strict=False):
+        if argument.arg == name:
+            return default
+    return next(
+        (
+            d
+            for a, d in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+            if a.arg == name and d is not None
+        ),
+        None,
+    )
+
+
+def argument_of(function: Function, site: ast.Call, name: str) -> ast.expr | None:
+    """The expression that a call gives to a parameter."""
+    positional = [a.arg for a in (*function.args.posonlyargs, *function.args.args)]
+    if positional[:1] in (["self"], ["cls"]) and isinstance(site.func, ast.Attribute):
+        positional = positional[1:]
+    if any(isinstance(a, ast.Starred) for a in site.args):
+        return None
+    if name in positional and positional.index(name) < len(site.args):
+        return site.args[positional.index(name)]
+    return keyword(site, name)

@@ -1,0 +1,87 @@
+"""Which assignments of a name reach a use of it: those before it, and in a loop those after it as well."""
+
+from __future__ import annotations
+
+import ast
+
+from torchport.analysis.scopes import FUNCTIONS, Binding, Scope, Tree
+
+LOOPS = (ast.For, ast.AsyncFor, ast.While)
+BLOCKS = ("body", "orelse", "finalbody", "handlers")
+
+
+def scope_of(tree: Tree, node: ast.AST) -> Scope:
+    """The scope in which an expression stands."""
+    while True:
+        if node in tree.scopes:
+            return tree.scopes[node]
+        parent = tree.parents.get(node)
+        if parent is None:
+            return tree.scope
+        node = parent
+
+
+def function_scope(scope: Scope) -> Scope:
+    """The scope of the function, class or module around a comprehension."""
+    while scope.kind == "comprehension" and scope.parent is not None:
+        scope = scope.parent
+    return scope
+
+
+def reaching(tree: Tree, use: ast.expr, bindings: list[Binding]) -> list[Binding]:
+    """The bindings, all of one scope and in order of the source, that ``use`` in that scope may see."""
+    if len(bindings) == 1:
+        return bindings
+    statement = tree.statement(use)
+    path = [statement, *tree.ancestors(statement)]
+    around = set(path)
+    found: list[Binding] = []
+    later: list[tuple[Binding, ast.AST]] = []
+    settled: ast.AST | None = None
+    ordered = sorted(bindings, key=lambda b: _position(b.node))
+    for binding in reversed(ordered):
+        home = _statement(tree, binding.node)
+        if home is statement or _position(binding.node) > _position(statement):
+            later.append((binding, home or binding.node))
+            continue
+        found.append(binding)
+        if home is None or _always(tree, home, path, around):
+            settled = home or tree.module
+            break
+    for binding, place in later:
+        if settled is None or any(
+            isinstance(n, LOOPS) and n in around and settled is not n and n not in tree.ancestors(settled)
+            for n in tree.ancestors(place)
+        ):
+            found.append(binding)
+    return found
+
+
+def _position(node: ast.AST) -> tuple[int, int]:
+    return getattr(node, "lineno", 0), getattr(node, "col_offset", 0)
+
+
+def _statement(tree: Tree, node: ast.AST) -> ast.stmt | None:
+    """The statement of a binding; None for a parameter, which comes before everything."""
+    if isinstance(node, ast.arg):
+        return None
+    return tree.statement(node)
+
+
+def _always(tree: Tree, home: ast.stmt, path: list[ast.AST], around: set[ast.AST]) -> bool:
+    """Whether ``home`` has run whenever the last of ``path`` runs, failures aside."""
+    if home in around:
+        return True  # the target of a loop around the use, or a `with`
+    parent = tree.parents[home]
+    while isinstance(parent, ast.With | ast.AsyncWith) or (isinstance(parent, ast.Try) and home in parent.body):
+        if parent in around:
+            break
+        home, parent = parent, tree.parents[parent]
+    if parent not in around:
+        return False
+    if isinstance(parent, (*FUNCTIONS, ast.Module, ast.ClassDef, ast.With, ast.AsyncWith)):
+        return True
+    child = path[path.index(parent) - 1] if parent in path[1:] else None
+    return any(
+        home in block and child in block for name in BLOCKS if isinstance(block := getattr(parent, name, 0), list)
+    )

@@ -1,0 +1,88 @@
+"""Python decides by the value of a tensor: the device has to compute it before the next line can run."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from torchport.analysis.operations import HOST_BOOLS
+from torchport.analysis.values import Value
+from torchport.lint.checks.facts import Facts, facts, report
+from torchport.lint.checks.reads import wanted
+from torchport.model import Finding, Rule
+from torchport.rewrite.context import Context
+
+
+def tensor_conditions(rule: Rule, context: Context) -> Iterator[Finding]:
+    """``if loss > 1``, ``while err > tol``, ``assert x.min() >= 0``, ``if torch.isnan(loss).any()``."""
+    known = facts(context)
+    for node, test in _tests(context, known):
+        for part in _decisive(test):
+            if _decides(known, part):
+                heat = known.heat(node)
+                looping = isinstance(node, ast.While) and known.value(part).where == "device"
+                if heat or looping:
+                    yield report(rule, context, part)
+
+
+def comparisons_in_python(rule: Rule, context: Context) -> Iterator[Finding]:
+    """``max(a, b)`` of tensors, and ``any(...)``, ``sorted(...)`` over them: Python compares one by one."""
+    known = facts(context)
+    for call in known.named("max", "min", "any", "all", "sorted"):
+        if not isinstance(call.func, ast.Name) or context.tree.scopes[call].find(call.func.id) is not None:
+            continue
+        values = [known.value(a) for a in call.args]
+        listed = call.args[0] if len(call.args) == 1 else None
+        if call.func.id in ("any", "all") and isinstance(listed, ast.GeneratorExp | ast.ListComp):
+            if any(_decides(known, part) for part in _decisive(listed.elt)) and known.heat(call):
+                yield report(rule, context, call)
+            continue
+        if len(values) == 1 and values[0].kind == "list" and not values[0].fixed:
+            values = list(values[0].items)
+        if any(wanted(v) and (v.scalar or len(call.args) > 1) for v in values) and known.heat(call):
+            yield report(rule, context, call)
+
+
+def _tests(context: Context, known: Facts) -> Iterator[tuple[ast.AST, ast.expr]]:
+    tree = context.tree
+    for branch in tree.every(ast.If):
+        yield branch.test, branch.test
+    for choice in tree.every(ast.IfExp):
+        yield choice.test, choice.test
+    for loop in tree.loops:
+        if isinstance(loop, ast.While):
+            yield loop, loop.test
+    for check in tree.every(ast.Assert):
+        yield check.test, check.test
+    for part in tree.every(ast.comprehension):
+        for test in part.ifs:
+            yield test, test
+    for call in known.named("bool"):
+        if isinstance(call.func, ast.Name) and call.args:
+            yield call, call.args[0]
+
+
+def _decisive(test: ast.expr) -> Iterator[ast.expr]:
+    """The parts of a test that Python asks for true or false."""
+    match test:
+        case ast.BoolOp():
+            for value in test.values:
+                yield from _decisive(value)
+        case ast.UnaryOp(op=ast.Not()):
+            yield from _decisive(test.operand)
+        case _:
+            yield test
+
+
+def _decides(known: Facts, node: ast.expr) -> bool:
+    """Whether ``node`` is a tensor that gives one truth value, or a call that asks the device for one."""
+    if isinstance(node, ast.Call) and known.flow.name_of(node.func).removeprefix("torch.") in HOST_BOOLS:
+        return any(wanted(known.value(a)) for a in node.args)
+    value = known.value(node)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "bool":
+        return False
+    return wanted(value) and (value.scalar or isinstance(node, ast.Compare) or _reduces(node, value))
+
+
+def _reduces(node: ast.expr, value: Value) -> bool:
+    return isinstance(node, ast.Call) and value.dtype == "bool"

@@ -1,0 +1,69 @@
+"""What the checks of one file share: its values, how often its places run, its calls by name."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cached_property
+
+from torchport.analysis.evaluate import Flow
+from torchport.analysis.hot import Heat, Heats
+from torchport.analysis.scopes import Tree
+from torchport.analysis.values import Value
+from torchport.model import Effect, Finding, Rule
+from torchport.rewrite.context import Context
+
+
+class Facts:
+    """Everything is found out when a check asks for it."""
+
+    def __init__(self, tree: Tree) -> None:
+        self.tree = tree
+        self.flow = Flow(tree)
+        self.heats = Heats(self.flow)
+        self._heat: dict[ast.AST, Heat] = {}
+
+    @cached_property
+    def calls(self) -> dict[str, list[ast.Call]]:
+        """The calls of the file by the last part of what is called."""
+        found: dict[str, list[ast.Call]] = {}
+        for call in self.tree.calls:
+            func = call.func
+            name = func.attr if isinstance(func, ast.Attribute) else func.id if isinstance(func, ast.Name) else ""
+            found.setdefault(name, []).append(call)
+        return found
+
+    def named(self, *names: str) -> Iterator[ast.Call]:
+        """Calls whose last part is one of ``names``."""
+        for name in names:
+            yield from self.calls.get(name, ())
+
+    def value(self, node: ast.expr | None) -> Value:
+        """What ``node`` may be."""
+        return self.flow.value(node)
+
+    def heat(self, node: ast.AST) -> Heat:
+        """How often ``node`` runs."""
+        if node not in self._heat:
+            self._heat[node] = self.heats.heat(node)
+        return self._heat[node]
+
+
+_LATEST: list[Facts] = []
+
+
+def facts(context: Context) -> Facts:
+    """The facts of the file that is looked at; those of the file before are let go."""
+    if not _LATEST or _LATEST[0].tree is not context.tree:
+        _LATEST[:] = [Facts(context.tree)]
+    return _LATEST[0]
+
+
+def report(
+    rule: Rule, context: Context, node: ast.expr | ast.stmt, reason: str = "", *, perhaps: bool = False,
+    effect: Effect | None = None,
+) -> Finding:  # fmt: skip
+    """A finding that is left for a person."""
+    finding = context.leave(rule, node, reason or rule.reason, effect=effect)
+    return replace(finding, perhaps=True) if perhaps else finding

@@ -1,0 +1,141 @@
+"""A Python number that changes from step to step and is a part of the graph: an index, a bound, a shift, a size."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from torchport.analysis.index import keyword
+from torchport.analysis.values import Origin, Value
+from torchport.lint.checks.facts import Facts, facts, report
+from torchport.lint.checks.varying import is_batches, loop_of, varies
+from torchport.model import Finding, Rule
+from torchport.rewrite.context import Context
+
+SIZES = ("zeros", "ones", "full", "empty", "arange", "eye", "linspace", "rand", "randn", "randperm", "tril_indices")
+SHAPED = ("expand", "view", "reshape", "repeat", "narrow", "new_zeros", "new_ones", "new_full", "pad", "split", "chunk")
+SHIFTS = {"roll": 1, "tril": 1, "triu": 1, "topk": 1, "diagonal": 1, "rot90": 1}
+"""Functions whose second argument is a part of the graph; as methods their first."""
+
+
+def python_index(rule: Rule, context: Context) -> Iterator[Finding]:
+    """``x[i]``, ``x[i : i + n]``, ``x.roll(i)``, ``torch.arange(i)``: every number is a graph of its own."""
+    yield from _numbers(rule, context, ("loop", "random"))
+
+
+def size_from_data(rule: Rule, context: Context) -> Iterator[Finding]:
+    """``x[:n]``, ``torch.zeros(n)`` where ``n`` was read from a tensor."""
+    yield from _numbers(rule, context, ("data",))
+
+
+def _numbers(rule: Rule, context: Context, origins: tuple[Origin, ...]) -> Iterator[Finding]:
+    known = facts(context)
+    for node in context.tree.every(ast.Subscript):
+        if isinstance(node.ctx, ast.Del) or isinstance(node.slice, ast.Constant):
+            continue
+        base = known.value(node.value)
+        if base.kind != "tensor" or base.where == "host" or not _graph(context, known, node, base):
+            continue
+        if any(varies(known, part) in origins for part in _bounds(known, node.slice)):
+            yield report(rule, context, node)
+    for call in known.named(*SIZES, *SHAPED, *SHIFTS):
+        arguments = _sizes(context, known, call)
+        if arguments and known.heat(call) and any(varies(known, a) in origins for a in arguments):
+            yield report(rule, context, call)
+
+
+def _graph(context: Context, known: Facts, node: ast.Subscript, base: Value) -> bool:
+    """Whether the index becomes a part of what is compiled in each step."""
+    if known.heat(node):
+        return True
+    loop = loop_of(known, node)
+    return base.where == "device" and loop is not None and is_batches(loop)
+
+
+def _bounds(known: Facts, index: ast.expr) -> Iterator[ast.expr]:
+    """The Python numbers of an index."""
+    match index:
+        case ast.Tuple():
+            for part in index.elts:
+                yield from _bounds(known, part)
+        case ast.Slice():
+            yield from (part for part in (index.lower, index.upper, index.step) if part is not None)
+        case ast.Constant():
+            return
+        case _:
+            yield index
+
+
+def _sizes(context: Context, known: Facts, call: ast.Call) -> list[ast.expr]:
+    """The arguments of a call that are a part of the graph."""
+    func = call.func
+    name = func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
+    qualified = known.flow.name_of(func)
+    numbers = [
+        k.value for k in call.keywords if k.arg in ("size", "shifts", "diagonal", "k", "end", "start", "pad", "length")
+    ]
+    if qualified.startswith("torch."):
+        if name in SIZES:
+            if known.value(call).where == "host" and keyword(call, "device") is None:
+                return []
+            found = call.args[:1] if name in ("full",) else call.args
+        elif known.value(call.args[0] if call.args else None).where == "host":
+            return []
+        else:
+            found = call.args[1:]
+        return _flat([*found, *numbers])
+    if qualified or not isinstance(func, ast.Attribute) or name in SIZES or name == "pad":
+        return []
+    base = known.value(func.value)
+    if not base.on_device:
+        return []
+    return _flat([*(call.args[:1] if name == "new_full" else call.args), *numbers])
+
+
+def _flat(nodes: list[ast.expr]) -> list[ast.expr]:
+    found: list[ast.expr] = []
+    for node in nodes:
+        found += _flat(node.elts) if isinstance(node, ast.Tuple | ast.List) else [node]
+    return found
+
+
+def growing(rule: Rule, context: Context) -> Iterator[Finding]:
+    """``ids = torch.cat([ids, new])`` in a loop of steps, and a cache that a ``forward`` makes longer."""
+    known = facts(context)
+    for call in known.named("cat", "concat", "concatenate", "hstack", "vstack"):
+        if not known.flow.name_of(call.func).startswith("torch.") or not call.args:
+            continue
+        statement = context.tree.parents[call]
+        listed = call.args[0]
+        if not isinstance(statement, ast.Assign) or not isinstance(listed, ast.Tuple | ast.List):
+            continue
+        targets = {ast.unparse(target) for target in statement.targets}
+        if not any(ast.unparse(item) in targets for item in listed.elts) or known.value(call).where == "host":
+            continue
+        if _grows(known, call, statement):
+            yield report(rule, context, call)
+
+
+def _grows(known: Facts, call: ast.Call, statement: ast.Assign) -> bool:
+    """Whether the tensor outlives the step that makes it longer."""
+    target = statement.targets[0]
+    if isinstance(target, ast.Attribute):
+        return bool(known.heat(call))
+    loop = loop_of(known, call)
+    return loop is not None and loop in known.heats.loops and not _made_inside(known, target, loop)
+
+
+def _made_inside(known: Facts, target: ast.expr, loop: ast.AST) -> bool:
+    """Whether each turn of the loop starts the tensor anew."""
+    if not isinstance(target, ast.Name):
+        return True
+    from torchport.analysis.reaching import scope_of
+
+    home = scope_of(known.tree, target).find(target.id)
+    for binding in home.names[target.id] if home is not None else ():
+        statement = None if isinstance(binding.node, ast.arg) else known.tree.statement(binding.node)
+        if isinstance(statement, ast.Assign) and loop in known.tree.ancestors(statement):
+            used = {n.id for n in ast.walk(statement.value) if isinstance(n, ast.Name)}
+            if target.id not in used:
+                return True
+    return False

@@ -1,0 +1,65 @@
+"""The host asks for the value of a tensor in every step, and so waits until the device has computed it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from torchport.analysis.values import Value
+from torchport.lint.checks.facts import Facts, facts, report
+from torchport.model import Finding, Rule
+from torchport.rewrite.context import Context
+
+METHODS = ("item", "tolist", "numpy", "cpu")
+ARRAYS = ("numpy.asarray", "numpy.array", "numpy.mean", "numpy.isnan", "numpy.isfinite", "numpy.concatenate")
+NUMBERS = ("float", "int", "complex", "range")
+
+
+def host_reads(rule: Rule, context: Context) -> Iterator[Finding]:
+    """``loss.item()``, ``out.cpu()``, ``float(loss)``, ``math.isfinite(loss)`` in a step."""
+    known = facts(context)
+    for call in known.named(*METHODS, "to"):
+        func = call.func
+        if not isinstance(func, ast.Attribute) or (func.attr != "to" and _arguments(call, func.attr)):
+            continue
+        if func.attr == "to" and known.value(call).where != "host":
+            continue
+        if context.qualify(func) is None:
+            yield from _read(rule, context, known, call, func.value)
+    for call in known.named(*NUMBERS):
+        if isinstance(call.func, ast.Name) and call.args and context.tree.scopes[call].find(call.func.id) is None:
+            for argument in call.args:
+                yield from _implicit(rule, context, known, call, argument)
+    for call in context.calls(*(n for n in context.resolved if n.startswith("math.") or n in ARRAYS)):
+        for argument in call.args[:1]:
+            yield from _implicit(rule, context, known, call, argument)
+
+
+def _arguments(call: ast.Call, method: str) -> bool:
+    """Whether the method is given something that those of tensors do not take."""
+    return bool(call.args) or (method == "item" and bool(call.keywords))
+
+
+def _read(rule: Rule, context: Context, known: Facts, call: ast.Call, base: ast.expr) -> Iterator[Finding]:
+    value = known.value(base)
+    if not value.on_device and value.kind != "unknown":
+        return
+    if value.kind == "unknown" and (value.where == "host" or _attribute(call) not in ("item", "cpu", "tolist")):
+        return
+    heat = known.heat(call)
+    if heat:
+        yield report(rule, context, call, perhaps=value.kind == "unknown")
+
+
+def _attribute(call: ast.Call) -> str:
+    return call.func.attr if isinstance(call.func, ast.Attribute) else ""
+
+
+def _implicit(rule: Rule, context: Context, known: Facts, call: ast.Call, argument: ast.expr) -> Iterator[Finding]:
+    if wanted(known.value(argument)) and known.heat(call):
+        yield report(rule, context, call)
+
+
+def wanted(value: Value) -> bool:
+    """A tensor, for certain, that is not known to live on the host."""
+    return value.kind == "tensor" and value.sure and value.where != "host"

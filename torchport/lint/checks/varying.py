@@ -1,0 +1,103 @@
+"""Whether a Python number is another one in each step: counted by the loop, drawn at random, or read from data."""
+
+from __future__ import annotations
+
+import ast
+
+from torchport.analysis.index import argument_of
+from torchport.analysis.reaching import LOOPS, scope_of
+from torchport.analysis.scopes import FUNCTIONS
+from torchport.analysis.values import Origin
+from torchport.lint.checks.facts import Facts
+
+DEPTH = 4
+
+
+def varies(known: Facts, node: ast.expr, depth: int = DEPTH) -> Origin:
+    """Where the changes of ``node`` from step to step come from; nothing where none are seen."""
+    if depth == 0:
+        return ""
+    value = known.value(node)
+    if value.is_tensor or value.kind in ("array", "model", "none"):
+        return ""
+    if value.kind == "number" and value.origin in ("data", "random") and not isinstance(node, ast.Name):
+        return value.origin
+    for name in ast.walk(node):
+        if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Load):
+            if isinstance(known.tree.parents.get(name), ast.Attribute) or _is_function(known, name):
+                continue
+            if origin := _name(known, name, depth):
+                return origin
+        elif isinstance(name, ast.Call):
+            qualified = known.flow.name_of(name.func)
+            if qualified.startswith(("random.", "numpy.random.")):
+                return "random"
+            if isinstance(name.func, ast.Attribute) and name.func.attr == "item" and not name.args:
+                return "data"
+    return ""
+
+
+def _is_function(known: Facts, name: ast.Name) -> bool:
+    parent = known.tree.parents.get(name)
+    if isinstance(parent, ast.Call) and parent.func is name:
+        return True
+    return known.value(name).is_tensor
+
+
+def _name(known: Facts, name: ast.Name, depth: int) -> Origin:
+    tree = known.tree
+    home = scope_of(tree, name).find(name.id)
+    if home is None:
+        return ""
+    found: Origin = ""
+    for binding in home.names[name.id]:
+        node = binding.node
+        if isinstance(node, ast.arg):
+            found = found or _handed(known, home.node, node.arg, depth)
+            continue
+        parent = tree.parents.get(node)
+        while isinstance(parent, ast.Tuple | ast.List):
+            parent = tree.parents.get(parent)
+        match parent:
+            case ast.For() if (parent in known.heats.loops or is_batches(parent)) and parent in tree.ancestors(name):
+                given = known.value(name)
+                if given.kind == "number" and given.origin == "loop":
+                    found = found or "loop"
+            case ast.AugAssign() if known.value(parent.value).kind == "number":
+                if _each_step(known, parent):
+                    found = found or "loop"
+            case ast.Assign() if depth > 1 and parent is not tree.statement(name):
+                if _each_step(known, parent):
+                    found = found or varies(known, parent.value, depth - 1)
+    return found
+
+
+def _each_step(known: Facts, statement: ast.stmt) -> bool:
+    return bool(known.heat(statement)) or any(n in known.heats.loops for n in known.tree.ancestors(statement))
+
+
+def _handed(known: Facts, function: ast.AST, name: str, depth: int) -> Origin:
+    """A parameter that a call in this file gives another number in each step."""
+    if not isinstance(function, FUNCTIONS):
+        return ""
+    for site in known.flow.callers.get(function, ()):
+        given = argument_of(function, site, name)
+        if given is not None and (origin := varies(known, given, depth - 1)):
+            return origin
+    return ""
+
+
+def is_batches(loop: ast.AST) -> bool:
+    """``for i in range(0, len(X), size)``: batches of a tensor that lies on the device as a whole."""
+    call = loop.iter if isinstance(loop, ast.For) else None
+    return isinstance(call, ast.Call) and getattr(call.func, "id", "") == "range" and len(call.args) == 3
+
+
+def loop_of(known: Facts, node: ast.AST) -> ast.AST | None:
+    """The innermost loop around ``node`` within its function."""
+    for parent in known.tree.ancestors(node):
+        if isinstance(parent, LOOPS):
+            return parent
+        if isinstance(parent, (*FUNCTIONS, ast.Lambda)):
+            return None
+    return None
