@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -44,8 +44,8 @@ class LintOptions(NamedTuple):
     force_exclude: bool = False
     off: FileRules = FileRules()
     """The codes of rules that do not concern a path."""
-    known: Collection[str] = ()
-    """Codes and names of all rules, whether or not they are run."""
+    every: tuple[Rule, ...] = ()
+    """All rules, whether or not the user asked for them."""
     cache: Path | None = None
     """The folder for results of earlier runs."""
     stdin: bytes | None = None
@@ -178,7 +178,7 @@ class _Walk:
             unsafe=options.unsafe,
             project=facts,
             off=options.off,
-            known=options.known,
+            every=options.every,
         )
         tasks = [Task(file.path, options.stdin) for file, _ in files]
         results = in_processes(Work(linter, self.report.rules), tasks, options.jobs, progress)
@@ -197,8 +197,8 @@ def _settings(rules: tuple[Rule, ...], options: LintOptions) -> str:
         for path in ([package / part] if part.endswith(".py") else sorted((package / part).rglob("*.py")))
         for status in [path.stat()]
     ]
-    settings = (__version__, sys.version, options.target, str(options.unsafe), repr(sorted(options.known)))
-    return key_of(*settings, repr(rules), *code)
+    settings = (__version__, sys.version, options.target, str(options.unsafe))
+    return key_of(*settings, repr(options.every or rules), *(rule.code for rule in rules), *code)
 
 
 def _result(path: str, linted: Linted | Problem, report: Report) -> FileResult:

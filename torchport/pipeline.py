@@ -42,6 +42,8 @@ class Options(NamedTuple):
     """The configuration's ``exclude`` also holds for files that are named."""
     off: FileRules = FileRules()
     """The codes of rules that do not concern a path."""
+    every: tuple[Rule, ...] = ()
+    """All rules, whether or not the user asked for them."""
 
 
 class Task(NamedTuple):
@@ -104,8 +106,10 @@ def migrate(
     def work_for(facts: ProjectFacts) -> Work:
         from torchport.rewrite import Migrator
 
-        migrator = Migrator(rules, options.target, unsafe=options.unsafe, project=facts, off=options.off)
-        return Migration(migrator)
+        every = tuple(rule for rule in options.every if not rule.lint_only)
+        return Migration(
+            Migrator(rules, options.target, unsafe=options.unsafe, project=facts, off=options.off, every=every)
+        )
 
     return run(paths, work_for, Prefilter(rules), options, progress=progress)
 

@@ -15,15 +15,18 @@ from torchport.analysis.literals import DeviceText
 from torchport.analysis.names import chain
 from torchport.analysis.scopes import Scope, Tree
 
-Role = Literal[
-    "device", "to", "argument", "value", "compare", "contains", "prefix", "member", "key", "fixed", "unknown"
-]
+Role = Literal["device", "to", "argument", "value", "test", "slice", "case", "member", "key", "fixed", "unknown"]
 """device: the argument of torch.device. to: the first argument of ``.to``. argument: any other argument that is a
-device. value: kept in a variable, a default, a dictionary or returned. compare, contains, prefix: one side of a test.
-member: an element of a collection of device names. key: a key of a dictionary. fixed: stays as it is, and blocks its
-group. unknown: nothing shows that it is a device."""
+device. value: kept in a variable, a default, a dictionary or returned. test: one side of a test, in whatever form.
+slice: compared with the first letters of a name. case: a pattern of ``match``. member: an element of a collection of
+device names. key: a key of a dictionary. fixed: stays as it is, and blocks its group. unknown: nothing shows that it
+is a device."""
 
-NAMED = re.compile(r"device|(^|_)dev\d*($|_)|map_location|(^|_)gpu($|_)", re.IGNORECASE)
+NAMED = re.compile(
+    r"device(?!_(backend|vendor|arch|driver|lib))|(?<!split)(?<!tags)(?<!train)(^|_)dev\d*$|^dev_|map_location|(^|_)gpu$",
+    re.IGNORECASE,
+)
+"""Names of what holds a device. A development set (``split_dev``) and a maker of devices (``gpu_vendor``) do not."""
 SIBLINGS = frozenset(("cpu", "mps", "xpu", "npu", "hpu", "mlu", "musa", "xla", "tpu", "meta", "gpu"))
 Key = tuple[object, str]
 
@@ -39,6 +42,8 @@ class Use:
     proof: bool = False
     """The place itself shows that this is a device."""
     reason: str = ""
+    yardstick: bool = False
+    """Other values are compared with it by its name."""
 
 
 @dataclass(slots=True)
@@ -84,7 +89,7 @@ def looked_up(node: ast.expr) -> Key | None:
     first = node.args[position]
     if not isinstance(first, ast.Constant) or not isinstance(first.value, str):
         return None
-    return ("attribute" if name == "getattr" else "option", first.value)
+    return ("attribute", first.value)
 
 
 def stripped(node: ast.expr) -> tuple[ast.expr, bool]:

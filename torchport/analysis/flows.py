@@ -1,72 +1,156 @@
-"""Which variables, attributes and parameters of a file have the same value, as far as plain assignments show it."""
+"""Which variables, attributes and parameters of a file have the same value, as far as plain code shows it."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from torchport.analysis.devices import Key, key_of, stripped
+from torchport.analysis.carriers import CONTAINERS, carriers
+from torchport.analysis.devices import Key, key_of
+from torchport.analysis.parameters import Signatures, last_name
 from torchport.analysis.scopes import FUNCTIONS, Scope, Tree
 
+SAME = (ast.Eq, ast.NotEq, ast.In, ast.NotIn, ast.Is, ast.IsNot)
+ADDS = ("append", "add", "insert", "extend")
 
-def same_values(tree: Tree) -> Iterator[tuple[Key, Key]]:
-    """Pairs of keys: ``a = b``, an argument and its parameter, a call and its function's result, an option of click."""
-    for node in tree.every(ast.Assign):
-        scope = _scope(tree, node)
-        value = _value(tree, node.value, scope)
-        for target in node.targets:
-            key = key_of(tree, target, scope)
-            if key is not None and value is not None:
-                yield key, value
+
+def same_values(tree: Tree, signatures: Signatures) -> Iterator[tuple[Key, ...]]:
+    """Keys that have one value: of assignments, loops, comparisons, arguments, results and options of click."""
+    yield from _assignments(tree)
+    yield from _loops(tree)
     for compare in tree.every(ast.Compare):
-        if isinstance(compare.ops[0], ast.In | ast.NotIn) and isinstance(compare.comparators[0], ast.Name):
-            scope = _scope(tree, compare)
-            one, other = key_of(tree, stripped(compare.left)[0], scope), key_of(tree, compare.comparators[0], scope)
-            if one is not None and other is not None:
-                yield one, other
-    functions = {definition.name: definition for definition in tree.definitions}
+        if all(isinstance(operator, SAME) for operator in compare.ops):
+            scope = scope_of(tree, compare)
+            yield _all(tree, [compare.left, *compare.comparators], scope)
     for call in tree.calls:
-        for keyword in call.keywords:
-            if keyword.arg == "choices" and isinstance(keyword.value, ast.Name):
-                choices = key_of(tree, keyword.value, tree.scopes[call])
-                options = [str(a.value) for a in call.args if isinstance(a, ast.Constant)]
-                if choices is not None and options:
-                    yield ("attribute", options[-1].lstrip("-").replace("-", "_")), choices
-        if isinstance(call.func, ast.Name) and (definition := functions.get(call.func.id)) is not None:
-            yield from _arguments(tree, call, definition)
+        yield from _call(tree, call, signatures)
+    for node in tree.every(ast.Return):
+        function = tree.function(node)
+        if isinstance(function, FUNCTIONS) and node.value is not None:
+            yield from _result(tree, function, node.value)
     for definition in tree.definitions:
-        parameters = {argument.arg for argument in definition.args.args}
-        for decorator in definition.decorator_list:
-            if isinstance(decorator, ast.Call):
-                for argument in decorator.args:
-                    name = (
-                        str(argument.value).lstrip("-").replace("-", "_") if isinstance(argument, ast.Constant) else ""
-                    )
-                    if name in parameters:
-                        yield ("attribute", name), (id(tree.scopes[definition]), name)
+        if any(last_name(d) in ("property", "cached_property") for d in definition.decorator_list):
+            yield ("return", definition.name), ("attribute", definition.name)
+        yield from _decorated(tree, definition)
 
 
-def _scope(tree: Tree, node: ast.AST) -> Scope:
-    """The scope of a statement."""
-    around = next((n for n in tree.ancestors(node) if isinstance(n, (*FUNCTIONS, ast.ClassDef))), None)
-    return tree.scopes[around] if around is not None else tree.scope
+def scope_of(tree: Tree, node: ast.AST) -> Scope:
+    """The scope in which ``node`` stands."""
+    child, parent = node, tree.parents.get(node)
+    while parent is not None:
+        inner = tree.scopes.get(parent) if isinstance(parent, (*FUNCTIONS, ast.Lambda, ast.ClassDef)) else None
+        if inner is not None and child is not getattr(parent, "args", None):
+            return inner
+        child, parent = parent, tree.parents.get(parent)
+    return tree.scope
 
 
-def _value(tree: Tree, node: ast.expr, scope: Scope) -> Key | None:
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id != "getattr":
-        return ("return", node.func.id)
-    if isinstance(node, ast.Name | ast.Attribute | ast.Call):
-        return key_of(tree, node, scope)
-    return None
+def positions(tree: Tree, target: ast.expr, scope: Scope) -> list[Key | None]:
+    """The keys of the names of a tuple on the left of an assignment, in order."""
+    elements = target.elts if isinstance(target, ast.Tuple | ast.List) else [target]
+    return [key_of(tree, e.value if isinstance(e, ast.Starred) else e, scope) for e in elements]
 
 
-def _arguments(
-    tree: Tree, call: ast.Call, definition: ast.FunctionDef | ast.AsyncFunctionDef
-) -> Iterator[tuple[Key, Key]]:
+def _all(tree: Tree, nodes: Iterable[ast.expr], scope: Scope) -> tuple[Key, ...]:
+    return tuple(key for node in nodes for key in carriers(tree, node, scope))
+
+
+def _assignments(tree: Tree) -> Iterator[tuple[Key, ...]]:
+    pairs = [(target, node.value) for node in tree.every(ast.Assign) for target in node.targets]
+    pairs += [(node.target, node.value) for node in tree.every(ast.AnnAssign) if node.value is not None]
+    for target, value in pairs:
+        yield from _into(tree, target, value, scope_of(tree, target))
+
+
+def _into(tree: Tree, target: ast.expr, value: ast.expr, scope: Scope) -> Iterator[tuple[Key, ...]]:
+    """``target = value``, name by name."""
+    if not isinstance(target, ast.Tuple | ast.List):
+        key = key_of(tree, target, scope)
+        if key is not None:
+            yield key, *carriers(tree, value, scope)
+        if isinstance(value, ast.Call) and last_name(value.func) == "partial" and value.args:
+            yield ("return", last_name(target)), ("return", last_name(value.args[0]))
+        return
+    keys = positions(tree, target, scope)
+    if isinstance(value, CONTAINERS) and len(value.elts) == len(keys):
+        pairs = zip(keys, value.elts, strict=True)
+        yield from ((key, *carriers(tree, part, scope)) for key, part in pairs if key is not None)
+    elif isinstance(value, ast.Call) and isinstance(value.func, ast.Name):
+        yield from ((key, ("return", f"{value.func.id} {i}")) for i, key in enumerate(keys) if key is not None)
+    elif keys and keys[0] is not None:  # kind, *rest = device.split(":")
+        yield keys[0], *carriers(tree, value, scope)
+
+
+def _loops(tree: Tree) -> Iterator[tuple[Key, ...]]:
+    loops = [(n.target, n.iter, scope_of(tree, n)) for n in tree.loops if not isinstance(n, ast.While)]
+    for part in tree.every(ast.comprehension):
+        loops.append((part.target, part.iter, tree.scopes[tree.parents[part]]))
+    for target, iterable, scope in loops:
+        name = last_name(iterable.func) if isinstance(iterable, ast.Call) else ""
+        keys = positions(tree, target, scope)
+        if isinstance(iterable, ast.Call) and name in ("zip", "product"):
+            pairs = zip(keys, iterable.args, strict=False)
+            yield from ((key, *carriers(tree, part, scope)) for key, part in pairs if key is not None)
+        elif name == "enumerate" and len(keys) == 2 and keys[1] is not None:
+            yield keys[1], *carriers(tree, iterable, scope)
+        elif not isinstance(target, ast.Tuple | ast.List) and keys[0] is not None:
+            yield keys[0], *carriers(tree, iterable, scope)
+
+
+def _call(tree: Tree, call: ast.Call, signatures: Signatures) -> Iterator[tuple[Key, ...]]:
     scope = tree.scopes[call]
+    for argument in (*call.args, *(k.value for k in call.keywords if k.arg is not None)):
+        if isinstance(argument, ast.Constant):
+            continue
+        if takers := signatures.takers(call, argument):
+            yield (*takers, *carriers(tree, argument, scope))
+    name = last_name(call.func)
+    if name in ADDS and isinstance(call.func, ast.Attribute) and call.args:
+        yield _all(tree, [call.func.value, call.args[-1]], scope)
+    elif name in ADDED_OPTIONS:
+        for keyword in call.keywords:
+            if keyword.arg == "choices":
+                yield (*option(call), *carriers(tree, keyword.value, scope))
+    elif isinstance(call.func, ast.Name) and any(c.name == name and is_enum(c) for c in tree.classes):
+        yield (("enum", name), *_all(tree, call.args, scope))
+
+
+ADDED_OPTIONS = ("add_argument", "option", "Option", "add_option")
+
+
+def option(call: ast.Call) -> list[Key]:
+    """The attribute under which argparse or click hands on an option."""
+    given = [*call.args, *(k.value for k in call.keywords if k.arg == "dest")]
+    names = [a.value for a in given if isinstance(a, ast.Constant) and isinstance(a.value, str)]
+    short = [name for name in names if len(name) == 2 and name.startswith("-")]
+    keys: list[Key] = [("attribute", n.lstrip("-").replace("-", "_")) for n in names if n not in short]
+    return keys[-1:]
+
+
+def is_enum(node: ast.AST) -> bool:
+    """Whether ``node`` is a class of enumerated members."""
+    return isinstance(node, ast.ClassDef) and any("Enum" in ast.unparse(base) for base in node.bases)
+
+
+def _result(tree: Tree, function: ast.FunctionDef | ast.AsyncFunctionDef, value: ast.expr) -> Iterator[tuple[Key, ...]]:
+    scope = tree.scopes[function]
+    if isinstance(value, ast.Tuple):
+        for i, part in enumerate(value.elts):
+            yield ("return", f"{function.name} {i}"), *carriers(tree, part, scope)
+    else:
+        yield ("return", function.name), *carriers(tree, value, scope)
+
+
+def _decorated(tree: Tree, definition: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[tuple[Key, ...]]:
+    """Options of click, and what pytest hands to the parameters of a test."""
+    parameters = {argument.arg for argument in definition.args.args}
     inner = id(tree.scopes[definition])
-    pairs = [(p.arg, a) for p, a in zip(definition.args.args, call.args, strict=False)]
-    pairs += [(k.arg, k.value) for k in call.keywords if k.arg is not None]
-    for name, node in pairs:
-        if isinstance(node, ast.Name | ast.Attribute) and (key := key_of(tree, node, scope)) is not None:
-            yield (inner, name), key
+    for decorator in definition.decorator_list:
+        if not isinstance(decorator, ast.Call):
+            continue
+        for argument in decorator.args:
+            text = argument.value if isinstance(argument, ast.Constant) else None
+            name = text.lstrip("-").replace("-", "_") if isinstance(text, str) else ""
+            if name in parameters:
+                values = decorator.args[1:] if last_name(decorator.func) == "parametrize" else []
+                yield ("attribute", name), (inner, name), *_all(tree, values, tree.scopes[decorator])

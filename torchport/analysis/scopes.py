@@ -15,16 +15,9 @@ Kind = Literal["module", "function", "class", "comprehension"]
 N = TypeVar("N", bound=ast.AST)
 SPOKEN = ("cuda", "CUDA_", "nccl", "NCCL_", "CUBLAS_", "out of memory", "nvidia-smi")
 COLLECTED = (
-    ast.Dict,
-    ast.Assign,
-    ast.AugAssign,
-    ast.Compare,
-    ast.If,
-    ast.IfExp,
-    ast.Assert,
-    ast.Subscript,
-    ast.comprehension,
-)
+    ast.Dict, ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Compare, ast.If, ast.IfExp, ast.Return, ast.comprehension,
+    ast.Assert, ast.Subscript,
+)  # fmt: skip
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 

@@ -6,22 +6,48 @@ import ast
 import re
 from collections.abc import Iterator
 
-from torchport.analysis.devices import NAMED, SIBLINGS, Key, Role, Use, key_of, looked_up, stripped
+from torchport.analysis.arguments import Arguments
+from torchport.analysis.carriers import CONTAINERS
+from torchport.analysis.devices import NAMED, SIBLINGS, Key, Use, key_of, stripped
+from torchport.analysis.flows import is_enum, option, positions
 from torchport.analysis.literals import DeviceText, device_text
-from torchport.analysis.names import qualify
-from torchport.analysis.scopes import FUNCTIONS, Scope, Tree
+from torchport.analysis.parameters import Signatures, last_name
+from torchport.analysis.scopes import FUNCTIONS, Tree
+
+ODD = re.compile(r"cuda(:[\w{,%]|\{)")
+TYPE = "it is a key or a type argument; whether it names a device depends on the data"
+UNSEEN_LIST = "a list whose use is not seen here"
+CASE = "this pattern of `case` is more than a name; write it as `if`"
+KEYWORD_KEYS = "a key of this dictionary is the name 'cuda'; write the dictionary with braces"
+LETTERS = "it compares the first letters, whose number depends on the device name; use .startswith"
+ALIKE = (ast.Eq, ast.NotEq, ast.Is, ast.IsNot)
 
 
-def _has_sibling(node: ast.expr) -> bool:
-    """Whether a branch of a choice is, or chooses, another device name."""
-    if isinstance(node, ast.IfExp):
-        return _has_sibling(node.body) or _has_sibling(node.orelse)
-    return isinstance(node, ast.Constant) and node.value in SIBLINGS
+def find_uses(tree: Tree, signatures: Signatures | None = None) -> list[Use]:
+    """Every device text of the file with its use, in order of the source."""
+    uses: list[Use] = []
+    seen: set[ast.AST] = set()
+    if tree.strings:
+        signatures = signatures or Signatures(tree)
+    for node in tree.strings:
+        text = _widest(tree, node)
+        if text is None or text.node in seen or signatures is None:
+            continue
+        seen.add(text.node)
+        if not isinstance(tree.parents.get(text.node), ast.Expr):
+            uses.append(_checked(_Climb(tree, text, signatures).use()))
+    return uses + [use for call in tree.calls if (use := _keyword_keys(tree, call)) is not None]
 
 
-def _is_device(tree: Tree, call: ast.Call) -> bool:
-    found = qualify(tree, call.func) if isinstance(call.func, ast.Name | ast.Attribute) else None
-    return found is not None and found.name == "torch.device"
+def _keyword_keys(tree: Tree, call: ast.Call) -> Use | None:
+    """``dict(cuda=1, cpu=2)``: keys that are no texts."""
+    names = {keyword.arg for keyword in call.keywords}
+    if "cuda" not in names or last_name(call.func) != "dict" or names.isdisjoint(SIBLINGS):
+        return None
+    holder = tree.parents[call]
+    targets = holder.targets if isinstance(holder, ast.Assign) else []
+    keys = [key for target in targets if (key := key_of(tree, target, tree.scopes[call])) is not None]
+    return Use(DeviceText(call), "key", call, tuple(keys), proof=True, reason=KEYWORD_KEYS) if keys else None
 
 
 def odd_texts(tree: Tree) -> Iterator[ast.Constant | ast.JoinedStr]:
@@ -34,24 +60,6 @@ def odd_texts(tree: Tree) -> Iterator[ast.Constant | ast.JoinedStr]:
         odd = value in ("cuda", "cuda:") if isinstance(node, ast.JoinedStr) else bool(ODD.match(value))
         if odd and not isinstance(tree.parents[node], ast.Expr | ast.JoinedStr | ast.FormattedValue):
             yield node
-
-
-def _is_enum(node: ast.AST) -> bool:
-    return isinstance(node, ast.ClassDef) and any("Enum" in ast.unparse(base) for base in node.bases)
-
-
-def find_uses(tree: Tree) -> list[Use]:
-    """Every device text of the file with its use, in order of the source."""
-    uses: list[Use] = []
-    seen: set[ast.AST] = set()
-    for node in tree.strings:
-        text = _widest(tree, node)
-        if text is None or text.node in seen:
-            continue
-        seen.add(text.node)
-        if not isinstance(tree.parents.get(text.node), ast.Expr):
-            uses.append(_checked(_Climb(tree, text).use()))
-    return uses
 
 
 def _checked(use: Use) -> Use:
@@ -77,346 +85,285 @@ def _widest(tree: Tree, node: ast.expr) -> DeviceText | None:
     return text
 
 
-HANDED = "it is handed to a function whose parameter is not seen here"
-ODD = re.compile(r"cuda(:[\w{,%]|\{)")
-HAND_ON = frozenset(("Option", "Argument", "Field", "field", "ib", "attrib", "DEFINE_string", "DEFINE_enum"))
-"""Functions of typer, pydantic, dataclasses, attrs and absl that hand on a default as it is."""
+def _has_sibling(node: ast.expr) -> bool:
+    """Whether a branch of a choice is, or chooses, another device name."""
+    if isinstance(node, ast.IfExp):
+        return _has_sibling(node.body) or _has_sibling(node.orelse)
+    return isinstance(node, ast.Constant) and node.value in SIBLINGS
 
 
-class _Climb:
+class _Climb(Arguments):
     """Goes from a device text outwards until something uses it."""
 
-    def __init__(self, tree: Tree, text: DeviceText) -> None:
-        self.tree, self.text = tree, text
-        self.scope = self._scope()
-
-    def _scope(self) -> Scope:
-        node: ast.AST = self.text.node
-        while True:
-            if node in self.tree.scopes:
-                return self.tree.scopes[node]
-            parent = self.tree.parents.get(node)
-            if parent is None:
-                return self.tree.scope
-            node = parent
-
-    def _make(self, role: Role, at: ast.AST, *keys: Key | None, proof: bool = False, reason: str = "") -> Use:
-        return Use(self.text, role, at, tuple(k for k in keys if k is not None), proof, reason)
-
     def use(self) -> Use:
-        node: ast.AST = self.text.node
-        while True:
-            parent = self.tree.parents[node]
-            if isinstance(parent, ast.IfExp) and node is not parent.test:
-                sibling = parent.orelse if node is parent.body else parent.body
-                if _has_sibling(sibling):
-                    return self._through(parent, proof=True)
-            elif isinstance(parent, ast.BoolOp | ast.List | ast.Tuple) and self._chosen(parent, node):
-                return self._through(parent, proof=True)
+        """What the text is used for."""
+        node: ast.expr = self.text.node
+        proof = False
+        while isinstance(outer := self.tree.parents[node], ast.expr):
+            if isinstance(outer, ast.IfExp) and node is not outer.test:
+                sibling = outer.orelse if node is outer.body else outer.body
+                proof = proof or _has_sibling(sibling)
+                self.extra += self.from_(sibling)
+            elif isinstance(outer, ast.BoolOp):
+                proof = proof or self._chosen(outer, node)
+                self.extra += self.from_(*(v for v in outer.values if v is not node))
+            elif isinstance(outer, ast.NamedExpr) and node is outer.value:
+                self.extra += [key for key in [self.target(outer.target)] if key is not None]
+            elif self._is_indexed(outer, node):
+                proof = proof or self._chosen(outer, node)
             elif not (
-                isinstance(parent, ast.BoolOp)
-                or (isinstance(parent, ast.NamedExpr) and node is parent.value)
-                or (isinstance(parent, ast.List | ast.Tuple) and isinstance(self.tree.parents[parent], ast.Subscript))
-                or (isinstance(parent, ast.Subscript) and node is parent.value)
+                (isinstance(outer, ast.Subscript) and node is outer.value)
+                or (isinstance(outer, ast.Attribute) and outer.attr in ("lower", "strip"))
+                or (isinstance(outer, ast.Call) and (node is outer.func or last_name(outer.func) == "str"))
             ):
-                return self._consumed(parent, node)
-            if isinstance(parent, ast.NamedExpr):
-                return self._make("value", parent, key_of(self.tree, parent.target, self.scope))
-            node = parent
-
-    def _chosen(self, parent: ast.BoolOp | ast.List | ast.Tuple, node: ast.AST) -> bool:
-        """``available and "cuda" or "cpu"`` and ``["cpu", "cuda"][available]`` choose between devices."""
-        if isinstance(parent, ast.BoolOp):
-            outer = self.tree.parents[parent]
-            values = [*parent.values, *(outer.values if isinstance(outer, ast.BoolOp) else [])]
-            return any(_has_sibling(value) for value in values if value is not node)
-        outer = self.tree.parents[parent]
-        return isinstance(outer, ast.Subscript) and outer.value is parent and any(map(_has_sibling, parent.elts))
-
-    def _through(self, node: ast.AST, proof: bool) -> Use:
-        """A choice between device names is one of devices; go on to what uses it."""
-        inner = node
-        while isinstance(parent := self.tree.parents[inner], ast.IfExp | ast.BoolOp | ast.Subscript) and (
-            inner is not getattr(parent, "test", None) and inner is not getattr(parent, "slice", None)
-        ):
-            inner = parent
-        use = self._consumed(self.tree.parents[inner], inner)
-        use.proof = use.proof or proof
-        if use.role == "unknown":
+                break
+            node = outer
+        use = self._consumed(outer, node)
+        if use.role == "unknown" and not use.keys:
+            use.keys = self._buried()
+            use.role = "fixed" if use.keys else "unknown"
+        elif use.role == "unknown" and (proof or (node is not self.text.node and self.extra)):
             use.role, use.reason = "value", ""
+        use.proof = use.proof or proof
         return use
 
-    def _consumed(self, parent: ast.AST, node: ast.AST) -> Use:
+    def _buried(self) -> tuple[Key, ...]:
+        """The variable that takes something made of the text in a way that is not understood."""
+        statement = self.tree.statement(self.text.node)
+        targets = statement.targets if isinstance(statement, ast.Assign) else []
+        keys = [key for target in targets if (key := self.target(target)) is not None]
+        return tuple(key for key in keys if NAMED.search(key[1]))
+
+    def _is_indexed(self, outer: ast.expr, node: ast.expr) -> bool:
+        """``["cpu", "cuda"][available]`` and ``{True: "cuda", False: "cpu"}[available]``."""
+        around = self.tree.parents[outer]
+        if not isinstance(around, ast.Subscript) or around.value is not outer:
+            return False
+        return isinstance(outer, ast.List | ast.Tuple) or (isinstance(outer, ast.Dict) and node in outer.values)
+
+    def _chosen(self, outer: ast.expr, node: ast.AST) -> bool:
+        """``available and "cuda" or "cpu"`` and ``["cpu", "cuda"][available]`` choose between devices."""
+        if isinstance(outer, ast.BoolOp):
+            around = self.tree.parents[outer]
+            values = [*outer.values, *(around.values if isinstance(around, ast.BoolOp) else [])]
+        else:
+            values = outer.values if isinstance(outer, ast.Dict) else getattr(outer, "elts", [])
+        return any(_has_sibling(value) for value in values if value is not node)
+
+    def _consumed(self, parent: ast.AST, node: ast.expr) -> Use:
         if isinstance(parent, ast.Assign | ast.AnnAssign):
-            targets = parent.targets if isinstance(parent, ast.Assign) else [parent.target]
-            if any(isinstance(t, ast.Tuple | ast.List) for t in targets):
-                return self._make("unknown", parent, reason="it is assigned to several names at once")
-            if _is_enum(self.scope.node):
-                return self._make(
-                    "fixed", parent, reason="a member of an enumeration has to stay different from the others"
-                )
-            return self._make("value", parent, *(self._target(t) for t in targets))
-        if isinstance(parent, ast.Tuple) and isinstance(assign := self.tree.parents[parent], ast.Assign):
-            target = assign.targets[0]
-            if len(assign.targets) == 1 and isinstance(target, ast.Tuple) and len(target.elts) == len(parent.elts):
-                return self._make("value", assign, self._target(target.elts[parent.elts.index(node)]))  # type: ignore[arg-type]
+            return self._assigned(parent)
         if isinstance(parent, ast.Compare):
             return self._compared(parent, node)
         if isinstance(parent, ast.keyword):
-            return self._keyword(parent)
+            return self.keyword(parent)
         if isinstance(parent, ast.Call):
-            return self._argument(parent, node)
+            return self.argument(parent, node)
         if isinstance(parent, ast.arguments):
-            return self._default(parent, node)
+            return self.default(parent, node)
         if isinstance(parent, ast.Return | ast.Yield):
             function = self.tree.function(parent)
             name = function.name if isinstance(function, FUNCTIONS) else ""
-            return self._make("value", parent, ("return", name), proof=bool(NAMED.search(name)))
+            return self.make("value", parent, ("return", name), proof=bool(NAMED.search(name)))
         if isinstance(parent, ast.Dict):
             return self._dictionary(parent, node)
-        if isinstance(parent, ast.List | ast.Tuple | ast.Set):
-            return self._member(parent)
+        if isinstance(parent, CONTAINERS):
+            return self._paired(parent, node) or self._member(parent, node)
+        if isinstance(parent, ast.ListComp | ast.SetComp | ast.GeneratorExp):
+            return self._member(parent, node)
+        if isinstance(parent, ast.Lambda):
+            return self.factory(parent)
         if isinstance(parent, ast.MatchValue):
-            return self._make(
-                "fixed", parent, *self._subject(parent), reason="a `case` pattern cannot hold a call; write it as `if`"
-            )
+            return self._pattern(parent)
         if isinstance(parent, ast.Subscript):
-            return self._make(
-                "unknown",
-                parent,
-                reason="it is a key or a type argument; whether it names a device depends on the data",
-            )
+            return self.make("unknown", parent, reason=TYPE)
         if isinstance(parent, ast.FormattedValue | ast.JoinedStr):
-            return self._make("unknown", parent, reason="it is a part of a text")
-        return self._make("unknown", parent, reason="nothing here shows that it names a device")
+            return self.make("unknown", parent, reason="it is a part of a text")
+        return self.make("unknown", parent, reason="nothing here shows that it names a device")
 
-    def _target(self, node: ast.expr) -> Key | None:
-        if (
-            isinstance(node, ast.Subscript)
-            and isinstance(node.slice, ast.Constant)
-            and isinstance(node.slice.value, str)
-        ):
-            return ("attribute", node.slice.value)
-        return key_of(self.tree, node, self.scope)
+    def _assigned(self, parent: ast.Assign | ast.AnnAssign) -> Use:
+        targets = parent.targets if isinstance(parent, ast.Assign) else [parent.target]
+        if any(isinstance(t, ast.Tuple | ast.List) for t in targets):
+            return self.make("unknown", parent, reason="it is assigned to several names at once")
+        keys = [self.target(target) for target in targets]
+        if isinstance(self.scope.node, ast.ClassDef) and is_enum(self.scope.node):
+            reason = "a member of an enumeration has to stay different from the others"
+            return self.make("fixed", parent, *keys, ("enum", self.scope.node.name), reason=reason)
+        return self.make("value", parent, *keys)
 
-    def _subject(self, node: ast.AST) -> list[Key | None]:
-        match = next((n for n in self.tree.ancestors(node) if isinstance(n, ast.Match)), None)
-        if match is None:
-            return []
+    def _paired(self, parent: ast.expr, node: ast.expr) -> Use | None:
+        """``device, rate = "cuda", 1``."""
+        assign = self.tree.parents[parent]
+        target = assign.targets[0] if isinstance(assign, ast.Assign) else None
+        if not isinstance(parent, ast.Tuple) or not isinstance(target, ast.Tuple):
+            return None
+        if len(target.elts) != len(parent.elts):
+            return None
+        return self.make("value", assign, self.target(target.elts[parent.elts.index(node)]))
+
+    def _pattern(self, value: ast.MatchValue) -> Use:
+        """``case "cuda":`` becomes a test, where the pattern is nothing else."""
+        pattern: ast.AST = self.tree.parents[value]
+        alone = not isinstance(pattern, ast.MatchOr)
+        case = pattern if alone else self.tree.parents[pattern]
+        match = next(n for n in self.tree.ancestors(value) if isinstance(n, ast.Match))
         subjects = match.subject.elts if isinstance(match.subject, ast.Tuple) else [match.subject]
-        return [key_of(self.tree, stripped(subject)[0], self.scope) for subject in subjects]
+        keys, proof = self.from_(*subjects), any(stripped(subject)[1] for subject in subjects)
+        others = pattern.patterns if isinstance(pattern, ast.MatchOr) else []
+        words = all(isinstance(p, ast.MatchValue) and isinstance(p.value, ast.Constant) for p in others)
+        plain = isinstance(match.subject, ast.Name | ast.Attribute)
+        if plain and words and isinstance(case, ast.match_case) and self.text.index is None:
+            return self.make("case", case, *keys, proof=proof)
+        return self.make("fixed", value, *keys, proof=proof, reason=CASE)
 
-    def _compared(self, node: ast.Compare, own: ast.AST) -> Use:
-        if len(node.ops) != 1:
-            return self._make("fixed", node, reason="a chain of comparisons")
-        other = node.comparators[0] if own is node.left else node.left
-        base, proof = stripped(other)
-        key = key_of(self.tree, base, self.scope)
-        operator = node.ops[0]
-        if isinstance(operator, ast.In | ast.NotIn):
+    def _compared(self, node: ast.Compare, own: ast.expr) -> Use:
+        sides = [node.left, *node.comparators]
+        others = [side for side in sides if side is not own]
+        keys, proof = self.from_(*others), any(stripped(other)[1] for other in others)
+        place = sides.index(own)
+        operators = node.ops[max(place - 1, 0) : place + 1]
+        if any(isinstance(o, ast.In | ast.NotIn) for o in operators):
             if own is node.left:
-                return self._make("contains", node, key, proof=proof)
-            return self._make("fixed", node, key, proof=proof, reason="a test for letters within the word 'cuda'")
-        if isinstance(other, ast.Subscript) and isinstance(other.slice, ast.Slice):
-            return self._make(
-                "fixed",
-                node,
-                key_of(self.tree, other.value, self.scope),
-                proof=proof,
-                reason="it compares the first letters, whose number depends on the device name; use .startswith",
-            )
-        if isinstance(operator, ast.Eq | ast.NotEq | ast.Is | ast.IsNot):
-            return self._make("compare", node, key, proof=proof)
-        return self._make("fixed", node, key, proof=proof, reason="device names have no order")
+                return self.make("test", node, *keys, proof=proof)
+            reason = "a test for letters within the word 'cuda'"
+            return self.make("fixed", node, *keys, proof=proof, reason=reason)
+        if not all(isinstance(o, ALIKE) for o in operators):
+            return self.make("fixed", node, *keys, proof=proof, reason="device names have no order")
+        sliced = next((o for o in others if isinstance(o, ast.Subscript) and isinstance(o.slice, ast.Slice)), None)
+        if sliced is None:
+            return self.make("test", node, *keys, proof=proof)
+        if self._is_beginning(node, own, sliced):
+            return self.make("slice", node, *keys, proof=proof)
+        return self.make("fixed", node, *keys, proof=proof, reason=LETTERS)
 
-    def _keyword(self, parent: ast.keyword) -> Use:
-        call = self.tree.parents[parent]
-        name = parent.arg or ""
-        if isinstance(call, ast.Call) and name == "type" and _is_device(self.tree, call):
-            return self._device_call(call)
-        if isinstance(call, ast.Call) and name == "default" and isinstance(call.func, ast.Attribute | ast.Name):
-            return self._make("value", call, *self._option(call), *self._holders(call))
-        if (
-            isinstance(call, ast.Call)
-            and isinstance(call.func, ast.Attribute)
-            and isinstance(call.func.value, ast.Constant)
-        ):
-            return self._make("unknown", call, reason="it is put into a text")
-        return self._make("argument", call, self._parameter(call, name), proof=bool(NAMED.search(name)))
+    def _is_beginning(self, node: ast.Compare, own: ast.expr, sliced: ast.Subscript) -> bool:
+        """``device[:4] == "cuda"`` is ``device.startswith("cuda")``."""
+        return (
+            len(node.ops) == 1
+            and own is self.text.node
+            and self.text.index is None
+            and isinstance(node.ops[0], ast.Eq | ast.NotEq)
+            and isinstance(sliced.value, ast.Name | ast.Attribute | ast.Call)
+            and ast.unparse(sliced.slice) in (":4", "0:4")
+        )
 
-    def _parameter(self, call: ast.AST, name: str) -> Key | None:
-        """The parameter of a function of this file that a keyword argument goes to."""
-        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name):
-            for definition in self.tree.definitions:
-                if definition.name == call.func.id:
-                    return (id(self.tree.scopes[definition]), name)
-        return None
-
-    def _option(self, call: ast.Call) -> list[Key]:
-        """The attribute under which argparse or click hands on an option."""
-        given = [*call.args, *(k.value for k in call.keywords if k.arg == "dest")]
-        names = [a.value for a in given if isinstance(a, ast.Constant) and isinstance(a.value, str)]
-        keys: list[Key] = [
-            ("attribute", name.lstrip("-").replace("-", "_")) for name in names if not re.fullmatch(r"-\w", name)
-        ]
-        return keys[-1:]
-
-    def _argument(self, call: ast.Call, node: ast.AST) -> Use:
-        qualified = qualify(self.tree, call.func, self.scope)
-        name = qualified.name if qualified else ""
-        if name == "torch.device":
-            return self._device_call(call)
-        if isinstance(call.func, ast.Attribute):
-            method = call.func.attr
-            if method == "to" and call.args and node is call.args[0]:
-                return self._make("to", call, proof=True)
-            if method in (
-                "startswith",
-                "find",
-                "count",
-                "index",
-                "endswith",
-                "replace",
-                "strip",
-                "lstrip",
-                "removeprefix",
-            ):
-                base, proof = stripped(call.func.value)
-                key = key_of(self.tree, base, self.scope)
-                if method == "startswith":
-                    return self._make("prefix", call, key, proof=proof)
-                return self._make("fixed", call, key, proof=proof, reason=f".{method}() takes the device name apart")
-            if method in ("get", "getenv", "pop", "setdefault") and len(call.args) == 2 and node is call.args[1]:
-                holders = self._holders(call)
-                key = looked_up(call)
-                return self._make("value", call, key, *holders, proof=key is not None and bool(NAMED.search(key[1])))
-        if isinstance(call.func, ast.Name) and call.func.id == "getattr" and call.args[2:] == [node]:
-            return self._make("value", call, looked_up(call), *self._holders(call))
-        if name.startswith("torch."):
-            return self._make("argument", call, proof=True)
-        return self._own_function(call, node)
-
-    def _own_function(self, call: ast.Call, node: ast.AST) -> Use:
-        """A positional argument of a function, class or method of this file is what its parameter says."""
-        if node in call.args:
-            parameter = self._positional(call, call.args.index(node))
-            if parameter is not None:
-                return self._make("value", call, parameter, proof=bool(NAMED.search(parameter[1])))
-        return self._foreign(call)
-
-    def _positional(self, call: ast.Call, position: int) -> Key | None:
-        """The parameter that takes the argument at ``position``."""
-        func = call.func
-        name = func.attr if isinstance(func, ast.Attribute) else func.id if isinstance(func, ast.Name) else ""
-        own_class = next((c for c in self.tree.classes if c.name == name), None) if isinstance(func, ast.Name) else None
-        found: Key | None = None
-        for definition in self.tree.definitions:
-            owner = self.tree.parents[definition]
-            method = isinstance(owner, ast.ClassDef)
-            if own_class is not None:
-                fits = owner is own_class and definition.name == "__init__"
-            else:
-                fits = definition.name == name and method == isinstance(func, ast.Attribute)
-            names = [*definition.args.posonlyargs, *definition.args.args][1 if method else 0 :]
-            if fits and position < len(names):
-                found = (id(self.tree.scopes[definition]), names[position].arg)
-        return found
-
-    def _foreign(self, call: ast.Call) -> Use:
-        """An argument of a function that is not seen: a default that it hands on, or something that only it knows."""
-        name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
-        holders = self._holders(call)
-        if name in HAND_ON:
-            flag = call.args[0] if name.startswith("DEFINE") else None
-            own: Key | None = ("attribute", str(flag.value)) if isinstance(flag, ast.Constant) else None
-            return self._make("value", call, *holders, own)
-        return self._make("fixed" if holders else "unknown", call, *holders, reason=HANDED)
-
-    def _holders(self, call: ast.Call) -> list[Key | None]:
-        """The variable, attribute or parameter that takes what ``call`` gives."""
-        parent = self.tree.parents[call]
-        if isinstance(parent, ast.Assign | ast.AnnAssign):
-            return [self._target(t) for t in (parent.targets if isinstance(parent, ast.Assign) else [parent.target])]
-        if isinstance(parent, ast.arguments):
-            return list(self._default(parent, call).keys)
-        return []
-
-    def _device_call(self, call: ast.Call) -> Use:
-        """``torch.device("cuda")``: the key is that of the variable that takes the device."""
-        outer: ast.AST = call
-        parent = self.tree.parents[outer]
-        while isinstance(parent, ast.IfExp | ast.BoolOp | ast.NamedExpr):
-            outer, parent = parent, self.tree.parents[parent]
-        keys: list[Key | None] = []
-        if isinstance(parent, ast.Assign | ast.AnnAssign):
-            targets = parent.targets if isinstance(parent, ast.Assign) else [parent.target]
-            keys = [self._target(target) for target in targets]
-        if isinstance(parent, ast.Compare):
-            other = parent.comparators[0] if outer is parent.left else parent.left
-            return self._make(
-                "fixed",
-                parent,
-                key_of(self.tree, other, self.scope) if isinstance(other, ast.Name) else None,
-                proof=True,
-                reason="it compares a whole device, index included; compare `.type` instead",
-            )
-        return self._make("device", call, *keys, proof=True)
-
-    def _default(self, parent: ast.arguments, node: ast.AST) -> Use:
-        function = self.tree.parents[parent]
-        positional = [*parent.posonlyargs, *parent.args]
-        pairs = list(zip(positional[len(positional) - len(parent.defaults) :], parent.defaults, strict=True))
-        pairs += [(a, d) for a, d in zip(parent.kwonlyargs, parent.kw_defaults, strict=True) if d is not None]
-        name = next(argument.arg for argument, default in pairs if default is node)
-        return self._make("value", function, (id(self.tree.scopes[function]), name))
-
-    def _dictionary(self, parent: ast.Dict, node: ast.AST) -> Use:
+    def _dictionary(self, parent: ast.Dict, node: ast.expr) -> Use:
         holder = self.tree.parents[parent]
         if isinstance(holder, ast.keyword) and holder.arg == "map_location":
-            return self._make(
-                "unknown",
-                parent,
-                reason="it maps one GPU to another while a file is loaded; give map_location one device",
-            )
+            reason = "it maps one GPU to another while a file is loaded; give map_location one device"
+            return self.make("unknown", parent, reason=reason)
         for key, value in zip(parent.keys, parent.values, strict=True):
             if value is node and isinstance(key, ast.Constant):
                 name = str(key.value)
-                return self._make("value", parent, ("attribute", name), proof=bool(NAMED.search(name)))
+                return self.make("value", parent, ("attribute", name), proof=bool(NAMED.search(name)))
             if value is node and key is not None and device_text(key) is not None:
-                return self._make("unknown", parent, reason="it maps one device name to another")
+                return self.make("unknown", parent, reason="it maps one device name to another")
             if value is node:
-                return self._make("unknown", parent, reason="a value of a dictionary whose key does not say what it is")
+                return self.make("unknown", parent, reason="a value of a dictionary whose key does not say what it is")
         others = [k.value for k in parent.keys if isinstance(k, ast.Constant) and k is not node]
-        key_name: Key | None = None
-        if isinstance(holder, ast.Assign) and len(holder.targets) == 1:
-            key_name = key_of(self.tree, holder.targets[0], self.scope)
         if not any(value in SIBLINGS for value in others):
-            return self._make("unknown", parent, reason="a key of a dictionary; nothing shows that it names a device")
-        if key_name is None and not isinstance(holder, ast.Subscript):
-            return self._make("fixed", parent, reason="a key of a dictionary that is read elsewhere")
-        return self._make("key", parent, key_name, proof=True)
+            return self.make("unknown", parent, reason="a key of a dictionary; nothing shows that it names a device")
+        keys = self._readers(parent)
+        if keys is None:
+            return self.make("fixed", parent, reason="a key of a dictionary that is read elsewhere")
+        return self.make("key", parent, *keys, proof=True)
 
-    def _member(self, parent: ast.List | ast.Tuple | ast.Set) -> Use:
+    def _readers(self, parent: ast.Dict) -> list[Key | None] | None:
+        """The keys of what a dictionary is read by on the spot, or of what it is assigned to; None for neither."""
         holder = self.tree.parents[parent]
-        siblings = any(isinstance(e, ast.Constant) and e.value in SIBLINGS for e in parent.elts)
-        if isinstance(holder, ast.Compare) and len(holder.ops) == 1 and isinstance(holder.ops[0], ast.In | ast.NotIn):
-            base, proof = stripped(holder.left)
-            return self._make("member", holder, key_of(self.tree, base, self.scope), proof=proof)
-        if (
-            isinstance(holder, ast.keyword)
-            and holder.arg == "choices"
-            and isinstance(call := self.tree.parents[holder], ast.Call)
-        ):
-            return self._make("member", call, *self._option(call), proof=siblings)
-        if isinstance(holder, ast.Call) and getattr(holder.func, "attr", getattr(holder.func, "id", "")) == "Choice":
-            option = self.tree.parents[self.tree.parents[holder]]
-            keys = self._option(option) if isinstance(option, ast.Call) else []
-            return self._make("member", holder, *keys, proof=siblings)
+        if isinstance(holder, ast.Subscript):
+            return [*self.from_(holder.slice)]
+        if isinstance(holder, ast.Attribute) and holder.attr == "get":
+            call = self.tree.parents[holder]
+            return [*self.from_(*call.args[:1])] if isinstance(call, ast.Call) else None
+        if isinstance(holder, ast.Compare):
+            return [*self.from_(holder.left)]
         if isinstance(holder, ast.Assign) and len(holder.targets) == 1:
-            return self._make(
-                "fixed" if siblings else "unknown",
-                holder,
-                key_of(self.tree, holder.targets[0], self.scope),
-                reason="a list of device names that is read elsewhere",
-            )
-        return self._make("unknown", parent, reason="a list whose use is not seen here")
+            key = self.target(holder.targets[0])
+            return None if key is None else [key]
+        return None
+
+    def _member(self, parent: ast.expr, node: ast.expr) -> Use:
+        """An element of a collection: what the collection is held against, or goes into."""
+        items = getattr(parent, "elts", [])
+        siblings = any(_has_sibling(e) for e in items if e is not node)
+        if isinstance(parent, ast.ListComp | ast.SetComp | ast.GeneratorExp):
+            siblings = self.text.index is not None
+        outer: ast.expr = parent
+        while isinstance(around := self.tree.parents[outer], ast.expr) and self._hands_on(around, outer):
+            outer = around
+        if isinstance(around, ast.Return) and isinstance(outer, ast.Tuple) and outer is parent:
+            name = getattr(self.tree.function(around), "name", "")
+            return self.make("value", around, ("return", f"{name} {items.index(node)}"), proof=siblings)
+        keys, proof = self._takers(around, outer, siblings)
+        if keys is None:
+            place = items.index(node) if isinstance(parent, ast.Tuple) else None
+            keys = self._in_rows(around, outer, place) if place is not None else None
+        if keys is None:
+            return self.make("unknown", parent, reason=TYPE if isinstance(around, ast.Subscript) else UNSEEN_LIST)
+        if isinstance(parent, ast.ListComp | ast.SetComp | ast.GeneratorExp):
+            return self.make("value", around, *keys, proof=proof)
+        return self.make("member", around, *keys, proof=proof)
+
+    def _hands_on(self, around: ast.expr, outer: ast.expr) -> bool:
+        """``["cpu"] + (["cuda"] if available else [])`` and ``list(...)`` are still the collection."""
+        if isinstance(around, ast.IfExp):
+            return outer is not around.test
+        if isinstance(around, ast.Call):
+            name = around.func.id if isinstance(around.func, ast.Name) else ""
+            return name in ("list", "tuple", "set", "sorted", "frozenset", "enumerate", "reversed", "iter")
+        return isinstance(around, ast.Starred | ast.BinOp) or (
+            isinstance(around, CONTAINERS) and isinstance(outer, ast.Starred)
+        )
+
+    def _takers(self, around: ast.AST, outer: ast.expr, siblings: bool) -> tuple[list[Key | None] | None, bool]:
+        """The keys of what a collection is held against, or of what takes its items; None where it is not seen."""
+        if isinstance(around, ast.Compare):
+            others = [side for side in (around.left, *around.comparators) if side is not outer]
+            return [*self.from_(*others)], any(stripped(other)[1] for other in others)
+        if isinstance(around, ast.keyword) and isinstance(call := self.tree.parents[around], ast.Call):
+            if around.arg == "choices":
+                return [*option(call)], siblings
+            return ([*self.signatures.takers(call, outer)] or None), siblings
+        if isinstance(around, ast.Call):
+            return self._called(around, outer, siblings)
+        if isinstance(around, ast.Assign | ast.AnnAssign):
+            targets = around.targets if isinstance(around, ast.Assign) else [around.target]
+            return [self.target(target) for target in targets], siblings
+        if isinstance(around, ast.For | ast.AsyncFor):
+            return [self.target(around.target)], siblings
+        if isinstance(around, ast.comprehension):
+            scope = self.tree.scopes[self.tree.parents[around]]
+            return [*positions(self.tree, around.target, scope)[-1:]], siblings
+        if isinstance(around, ast.arguments):
+            return [*self.default(around, outer).keys], siblings
+        if isinstance(around, ast.Return):
+            return [("return", getattr(self.tree.function(around), "name", ""))], siblings
+        return None, siblings
+
+    def _called(self, call: ast.Call, outer: ast.expr, siblings: bool) -> tuple[list[Key | None] | None, bool]:
+        name, func = last_name(call.func), call.func
+        if name == "Choice":
+            around = self.tree.parents[self.tree.parents[call]]
+            return [None, *(option(around) if isinstance(around, ast.Call) else [])], siblings
+        if name in ("startswith", "endswith", "extend", "update") and isinstance(func, ast.Attribute):
+            return [*self.from_(func.value)], siblings or stripped(func.value)[1]
+        if name == "parametrize":
+            names = call.args[0].value if isinstance(call.args[0], ast.Constant) else ""
+            return [("attribute", str(names))], siblings
+        return ([*self.signatures.takers(call, outer)] or None), siblings
+
+    def _in_rows(self, around: ast.AST, row: ast.expr, place: int) -> list[Key | None] | None:
+        """``for kind, n in [("cpu", 1), ("cuda", 2)]``: the name that takes the items at ``place``."""
+        if not isinstance(around, CONTAINERS):
+            return None
+        holder = self.tree.parents[around]
+        if isinstance(holder, ast.For | ast.comprehension):
+            parent = self.tree.parents[holder]
+            scope = self.tree.scopes[parent] if isinstance(holder, ast.comprehension) else self.scope
+            return positions(self.tree, holder.target, scope)[place : place + 1] or None
+        if isinstance(holder, ast.Call) and last_name(holder.func) == "parametrize":
+            names = holder.args[0].value if isinstance(holder.args[0], ast.Constant) else ""
+            words = [word.strip() for word in str(names).split(",")]
+            return [("attribute", word) for word in words[place : place + 1]] or None
+        return None

@@ -99,7 +99,7 @@ def _lint(settings: Settings, stdin: bytes | None, options: dict[str, Any]) -> R
             config=settings.config,
             force_exclude=options["force_exclude"],
             off=settings.off,
-            known=settings.known,
+            every=settings.every,
             cache=None if options["no_cache"] or stdin is not None else _cache_folder(settings, options["cache_dir"]),
             stdin=stdin,
             since=options["diff_base"] or "",

@@ -62,6 +62,7 @@ def command(
             config=settings.config,
             force_exclude=force_exclude,
             off=settings.off,
+            every=settings.every,
         )
         runs.append(_migrate(settings, options))
     run = runs[0]

@@ -34,8 +34,8 @@ class Settings(NamedTuple):
     rules: tuple[Rule, ...]
     """The rules that are chosen."""
     off: FileRules
-    known: frozenset[str]
-    """Codes and names of all rules, chosen or not."""
+    every: tuple[Rule, ...]
+    """All rules, chosen or not."""
 
 
 def all_settings(paths: Sequence[str], given: Given) -> list[Settings]:
@@ -73,7 +73,7 @@ def _settings(config: Config, paths: tuple[str, ...], given: Given) -> Settings:
         given.unsafe or config.unsafe,
         tuple(rule for rule in every if rule.code in wanted - unwanted),
         FileRules(config, table),
-        frozenset(word for rule in every for word in (rule.code, rule.name)),
+        every,
     )
 
 

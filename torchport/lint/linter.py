@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Linter:
-    """Finds with every rule; with ``fix`` it first applies what the rules that lint alone runs can mend.
+    """Finds with all rules; with ``fix`` it first applies what the rules that lint alone runs can mend.
 
     What ``migrate`` rewrites is reported and stays: half of it in the name of a linter would be half a migration.
     """
@@ -31,14 +30,14 @@ class Linter:
         unsafe: bool = False,
         project: ProjectFacts | None = None,
         off: FileRules = EVERYWHERE,
-        known: Collection[str] = (),
+        every: tuple[Rule, ...] = (),
     ) -> None:
-        def migrator(rules: tuple[Rule, ...]) -> Migrator:
-            return Migrator(rules, target, unsafe=unsafe, project=project, checks=CHECKS, off=off, known=known)
+        def migrator(rules: tuple[Rule, ...], every: tuple[Rule, ...]) -> Migrator:
+            return Migrator(rules, target, unsafe=unsafe, project=project, checks=CHECKS, off=off, every=every)
 
-        self.finder = migrator(rules)
+        self.finder = migrator(rules, every)
         own = tuple(rule for rule in rules if rule.lint_only)
-        self.fixer = migrator(own) if fix and own else None
+        self.fixer = migrator(own, tuple(rule for rule in every if rule.lint_only)) if fix and own else None
 
     def __call__(self, source: Source) -> Outcome:
         """``left`` holds all findings of the text as it is afterwards, ``applied`` what was mended before."""

@@ -28,7 +28,7 @@ OWN_SHIM = re.compile(r"(?<![\w.])shim\.")
 class New:
     """What a node becomes. ``accelerator`` says that the text speaks of it, and so may need an import."""
 
-    node: ast.expr
+    node: ast.expr | ast.pattern
     text: str
     accelerator: bool = True
 
@@ -120,7 +120,7 @@ class Context:
                 found[name.name] = node.lineno
         return found
 
-    def source(self, node: ast.expr | ast.stmt) -> str:
+    def source(self, node: ast.expr | ast.stmt | ast.pattern) -> str:
         """The text of ``node`` as it stands."""
         return self.text.of(node)
 

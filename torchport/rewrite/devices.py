@@ -6,12 +6,15 @@ import ast
 from collections import defaultdict
 from collections.abc import Iterator
 
+from torchport.analysis.carriers import carriers
 from torchport.analysis.devices import NAMED, Groups, Key, Use, key_of
-from torchport.analysis.flows import same_values
-from torchport.analysis.names import chain, line_mark
+from torchport.analysis.flows import SAME, same_values, scope_of
+from torchport.analysis.names import line_mark
+from torchport.analysis.parameters import Signatures
 from torchport.analysis.uses import find_uses, odd_texts
-from torchport.model import Finding, Rule
+from torchport.model import Effect, Finding, Review, Rule
 from torchport.rewrite.context import Context, New
+from torchport.rewrite.forms import TESTS, new_text
 from torchport.rewrite.guards import KERNEL_REASON, guards_kernel, is_available
 
 ELSEWHERE = frozenset(
@@ -26,14 +29,12 @@ ELSEWHERE = frozenset(
     )
 )
 """Calls whose rules take the device argument along."""
-TESTS = ("compare", "contains", "prefix", "member", "key")
 NUMBERED = "it asks for one GPU by its number; on a TPU every process has one device"
 UNPROVED = (
     "nothing in this file shows that {} is a device; if it is, write shim.device().type for the value and "
     "shim.accelerator_type() in tests"
 )
 CHOICES = (ast.IfExp, ast.BoolOp, ast.List, ast.Tuple, ast.Dict, ast.Subscript)
-TAKES_DEVICE = ("torch.set_default_device", "torch.load", "torch.jit.load")
 LIBRARY = "it registers a kernel for CUDA; register one for the other device, or a composite one"
 FORK = "fork_rng saves generators of CUDA; on PyTorch/XLA use shim.get_rng_state and shim.set_rng_state"
 NOT_TORCH = (
@@ -59,29 +60,29 @@ FOREIGN = "the library is not built on PyTorch's devices; look up what it calls 
 ODD_TEXT = "it begins as a CUDA device does, and how it goes on is not understood; write shim.device(number)"
 KNOWS_XLA = "this file has a branch or an entry for XLA or TPUs of its own, which would no longer be reached"
 SINKS = ("device", "map_location", "device_type")
-COMPARED = "it is a constant that is compared by its name; compare with shim.accelerator_type()"
 HELD_BACK = "it carries one value with {}, which cannot be rewritten: {}"
 
 
 def device_strings(rule: Rule, context: Context) -> Iterator[Finding]:
     """All device strings of the file, group by group."""
-    uses = [use for use in find_uses(context.tree) if not _taken_elsewhere(context, use)]
+    signatures = Signatures(context.tree)
+    uses = [use for use in find_uses(context.tree, signatures) if not _taken_elsewhere(context, use)]
     groups = Groups()
     if uses:
-        for pair in same_values(context.tree):
-            groups.join(pair)
+        for keys in same_values(context.tree, signatures):
+            groups.join(keys)
+    at: dict[ast.AST, Use] = {use.text.node: use for use in uses}
     for use in uses:
         groups.join(use.keys)
         if use.role == "key":
-            _check_lookups(context, use, groups)
+            _check_lookups(context, use, groups, at)
     sinks = {groups.find(key) for key in device_sinks(context)} if uses else set()
     members: dict[Key | int, list[Use]] = defaultdict(list)
-    compared = _compared_constants(context)
+    yardsticks = _yardsticks(context) if uses else set()
     knows_xla = bool(uses) and _knows_xla(context)
     for number, use in enumerate(uses):
         _check_test(context, use, knows_xla)
-        if use.role == "value" and not compared.isdisjoint(use.keys):
-            use.role, use.reason = "fixed", COMPARED
+        use.yardstick = not yardsticks.isdisjoint(use.keys)
         members[groups.find(use.keys[0]) if use.keys else number].append(use)
     for node in odd_texts(context.tree):
         yield context.leave(rule, node, ODD_TEXT)
@@ -127,38 +128,47 @@ def _check_test(context: Context, use: Use, knows_xla: bool) -> None:
         use.role, use.reason = "fixed", NUMBERED
 
 
-def _compared_constants(context: Context) -> set[Key]:
-    """Names in capitals that stand in a comparison: a value would equal the CPU's where there is no accelerator."""
+def _yardsticks(context: Context) -> set[Key]:
+    """Variables and attributes that another value is compared with, none of the two being a text on the spot."""
     found: set[Key] = set()
     for node in context.tree.every(ast.Compare):
-        for side in (node.left, *node.comparators):
-            name = (chain(side) or [""])[-1]
-            if name.isupper() and not any(isinstance(s, ast.Constant) for s in (node.left, *node.comparators)):
-                scope = context.tree.scopes.get(side) or context.tree.scope
-                if key := key_of(context.tree, side, scope):
-                    found.add(key)
+        sides = [node.left, *node.comparators]
+        if all(isinstance(o, SAME) for o in node.ops) and not any(isinstance(side, ast.Constant) for side in sides):
+            scope = scope_of(context.tree, node)
+            found.update(key for side in sides if (key := key_of(context.tree, side, scope)) is not None)
     return found
 
 
-def _check_lookups(context: Context, use: Use, groups: Groups) -> None:
-    """A key moves only where every look-up in its dictionary is by a device variable, whose group it then joins."""
+def _check_lookups(context: Context, use: Use, groups: Groups, at: dict[ast.AST, Use]) -> None:
+    """A key moves only where every look-up in its dictionary is by a device, whose group it then joins."""
+    if not isinstance(context.tree.parents[use.consumer], ast.Assign):
+        return
+    if isinstance(use.consumer, ast.Call):
+        use.role = "fixed"
     for node in context.tree.names:
         scope = context.tree.scopes.get(node) or context.tree.scope
         if not isinstance(node.ctx, ast.Load) or key_of(context.tree, node, scope) not in use.keys:
             continue
-        parent = context.tree.parents[node]
-        index = parent.slice if isinstance(parent, ast.Subscript) and parent.value is node else None
-        if (
-            isinstance(parent, ast.Attribute)
-            and parent.attr == "get"
-            and isinstance(call := context.tree.parents[parent], ast.Call)
-        ):
-            index = call.args[0] if call.args else None
-        if index is None or isinstance(index, ast.Constant):
+        index = _index(context, node)
+        if index is None:
             use.role, use.reason = "fixed", f"its dictionary is also read in another way, on {line_mark(node.lineno)}"
-            return
-        if isinstance(index, ast.Name) and (key := key_of(context.tree, index, scope)):
-            groups.join((use.keys[0], key))
+        elif (constant := at.get(index)) is not None:
+            constant.role, constant.keys, constant.reason = "key", use.keys, ""
+        else:
+            groups.join((use.keys[0], *carriers(context.tree, index, scope)))
+
+
+def _index(context: Context, node: ast.expr) -> ast.expr | None:
+    """What a dictionary is read by, ``table[x]``, ``table.get(x)`` or ``x in table``; None where it is not read so."""
+    parent = context.tree.parents[node]
+    if isinstance(parent, ast.Subscript) and parent.value is node:
+        return parent.slice
+    if isinstance(parent, ast.Compare) and parent.comparators == [node]:
+        return parent.left
+    call = context.tree.parents[parent]
+    if isinstance(parent, ast.Attribute) and parent.attr == "get" and isinstance(call, ast.Call) and call.args:
+        return call.args[0]
+    return None
 
 
 def device_sinks(context: Context) -> Iterator[Key]:
@@ -174,34 +184,47 @@ def device_sinks(context: Context) -> Iterator[Key]:
                 yield key
 
 
-def _group(rule: Rule, context: Context, group: list[Use], proved: bool) -> Iterator[Finding]:
+def _group(rule: Rule, context: Context, group: list[Use], proved: bool) -> list[Finding]:
+    """The findings of one group: all its places move, or none."""
     blocker = next((use for use in group if use.role == "fixed"), None)
     label = f"{rule.code}:{group[0].text.line}:{group[0].text.node.col_offset}"
+    findings = []
     for use in group:
         node = use.text.node
-        if use.role in TESTS and guards_kernel(context, node):
-            yield context.leave(rule, node, KERNEL_REASON)
-        elif use.role in ("to", "argument") and (reason := _generator(use) or _other_function(context, use)):
-            yield context.leave(rule, node, reason)
-        elif use.role == "unknown":
-            yield context.leave(rule, node, use.reason)
+        if reason := _own_reason(context, use):
+            findings.append(context.leave(rule, node, reason))
         elif not proved:
             _keep_test(context, node)
             keys = " and ".join(sorted({repr(key[1]) for key in use.keys})) or "this text"
-            yield context.leave(rule, node, use.reason or UNPROVED.format(keys))
+            findings.append(context.leave(rule, node, use.reason or UNPROVED.format(keys)))
         elif use is blocker or use.role == "fixed":
-            yield context.leave(rule, node, use.reason)
+            findings.append(context.leave(rule, node, use.reason))
         elif blocker is not None:
-            _keep_test(context, node)
-            yield context.leave(
-                rule,
-                node,
-                HELD_BACK.format(line_mark(blocker.text.line), blocker.reason),
-            )
+            findings.append(_held_back(rule, context, use, blocker.text.line, blocker.reason))
         else:
-            yield context.rewrite(
-                rule, node, *_new(context, use), group=label, review="glance" if use.role in TESTS else None
-            )
+            review: Review | None = "glance" if use.role in TESTS else None
+            findings.append(context.rewrite(rule, node, *new_text(context, use), group=label, review=review))
+            if not findings[-1].edits:
+                use.role, use.reason = "fixed", findings[-1].reason
+    if blocker is None and any(use.role == "fixed" for use in group):
+        return _group(rule, context, group, proved)
+    return findings
+
+
+def _own_reason(context: Context, use: Use) -> str:
+    """Why one place stays, whatever becomes of the others of its group."""
+    if use.role in TESTS and guards_kernel(context, use.text.node):
+        return KERNEL_REASON
+    if use.role in ("to", "argument"):
+        return _generator(use) or _other_function(context, use)
+    return use.reason if use.role == "unknown" else ""
+
+
+def _held_back(rule: Rule, context: Context, use: Use, line: int, why: str) -> Finding:
+    """A place that stays since another one of its group does; a value that stays raises on a TPU."""
+    _keep_test(context, use.text.node)
+    effect: Effect | None = None if use.role in TESTS else "error"
+    return context.leave(rule, use.text.node, HELD_BACK.format(line_mark(line), why), effect=effect)
 
 
 def _keep_test(context: Context, node: ast.expr) -> None:
@@ -238,81 +261,6 @@ def _other_function(context: Context, use: Use) -> str:
     if name in ("torch.random.fork_rng", "torch.get_device_module"):
         return FORK if name.endswith("fork_rng") else NO_MODULE
     return FOREIGN if name.partition(".")[0] in NOT_TORCH else ""
-
-
-def _new(context: Context, use: Use) -> list[New]:
-    """What becomes of one use; a whole choice by availability becomes one call."""
-    node = use.text.node
-    if use.role in TESTS:
-        return [New(node, context.spell.compared(context.source(node)), context.spell.portable)]
-    if use.role == "device":
-        call = use.consumer
-        assert isinstance(call, ast.Call)
-        return [_device_call(context, use, call)]
-    index, like = use.text.index or "", context.source(node)
-    as_device = use.role == "to" or (use.role == "argument" and _torch_argument(context, use))
-    text = context.spell.place(index, like) if as_device else context.spell.text(index, like)
-    return [New(_choice(context, node) or node, text)]
-
-
-def _device_call(context: Context, use: Use, call: ast.Call) -> New:
-    arguments = [*call.args, *(k.value for k in call.keywords)]
-    first = arguments[0]
-    index = use.text.index or ""
-    if len(arguments) == 2 and first is use.text.node and not index:
-        index = context.source(arguments[1])
-    if first is use.text.node or _choice(context, use.text.node) is first:
-        whole = _choice(context, call, devices=True) if first is use.text.node else None
-        if context.spell.portable:
-            return New(whole or call, context.spell.device(index))
-        like = context.source(use.text.node)
-        if whole is None and len(arguments) == 1:
-            return New(_choice(context, use.text.node) or use.text.node, context.spell.text(index, like))
-        return New(whole or call, f"{context.source(call.func)}({context.spell.text(index, like)})")
-    return New(use.text.node, context.spell.text(index, context.source(use.text.node)))
-
-
-def _choice(context: Context, node: ast.expr, devices: bool = False) -> ast.IfExp | None:
-    """``node if torch.cuda.is_available() else "cpu"``, or the same turned round, as a whole.
-
-    For TorchTPU it stays a choice, so that the program still runs on a CPU.
-    """
-    parent = context.tree.parents[node]
-    if not isinstance(parent, ast.IfExp) or context.target == "tpu":
-        return None
-    test, turned = parent.test, False
-    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        test, turned = test.operand, True
-    if node is not (parent.orelse if turned else parent.body) or not is_available(context, test):
-        return None
-    other = parent.body if turned else parent.orelse
-    if devices:
-        if not (isinstance(other, ast.Call) and context.named(other.func, "torch.device") and len(other.args) == 1):
-            return None
-        other = other.args[0]
-    if not isinstance(other, ast.Constant) or other.value != "cpu":
-        return None
-    context.claimed.add(test.func)  # type: ignore[attr-defined]
-    return parent
-
-
-def _torch_argument(context: Context, use: Use) -> bool:
-    """Whether the argument goes to PyTorch, which takes a device; a function of the program gets a string as before."""
-    call = use.consumer
-    if not isinstance(call, ast.Call):
-        return False
-    keyword = next((k.arg for k in call.keywords if use.text.node in ast.walk(k.value)), None)
-    if keyword == "device_type":
-        return False
-    if isinstance(call.func, ast.Name | ast.Attribute) and (found := context.qualify(call.func)):
-        if found.name in ("torch.distributed.device_mesh.init_device_mesh", "torch.distributed.init_device_mesh"):
-            return False
-        if keyword is None and found.name.startswith("torch.") and not found.name.startswith("torch.cuda."):
-            return found.name in TAKES_DEVICE
-        return found.name.startswith(("torch.", "torchport.shim"))
-    return isinstance(call.func, ast.Attribute) and (
-        call.func.attr.startswith("new_") or call.func.attr in ("to", "to_empty")
-    )
 
 
 def is_cuda(rule: Rule, context: Context) -> Iterator[Finding]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import compress
 from pathlib import PurePath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from torchport.analysis.project import ProjectFacts
 from torchport.analysis.scopes import Tree
@@ -113,7 +113,8 @@ class Migrator:
     """Rewrites what can be proved and reports the rest, one source after the other. Nothing is written here.
 
     ``checks`` are transformers of the layers above, by the names that rules give them. ``off`` gives the codes of rules
-    that do not concern a path, ``known`` are the codes and names of all rules, whether or not they are run.
+    that do not concern a path. ``every`` holds the rules that nobody asked for as well: they are run all the same, for
+    what they know must not be taken for something else, and their sites stay as they are without a word.
     """
 
     def __init__(
@@ -125,16 +126,18 @@ class Migrator:
         project: ProjectFacts | None = None,
         checks: Mapping[str, Transformer] | None = None,
         off: FileRules = EVERYWHERE,
-        known: Collection[str] = (),
+        every: tuple[Rule, ...] = (),
     ) -> None:
         self.prefilter = Prefilter(for_target(rules, target))
-        self.index = build_index(self.prefilter.rules, target)
+        self.wanted = frozenset(rule.code for rule in rules)
+        self.rules = for_target(every or rules, target)
+        self.index = build_index(self.rules, target)
         self.target, self.unsafe, self.project = target, unsafe, project or ProjectFacts()
         self.transformers = TRANSFORMERS | dict(checks or {})
-        for rule in rules:
+        for rule in self.rules:
             if rule.transformer and rule.transformer not in self.transformers:
                 raise CatalogError(f"{rule.source}: {rule.code}: no transformer is called {rule.transformer!r}")
-        self.off, self.known = off, known or {word for rule in rules for word in (rule.code, rule.name)}
+        self.off = off
 
     def __call__(self, source: Source) -> Outcome:
         """What becomes of ``source``; a text that fails a check is not given back."""
@@ -182,9 +185,9 @@ def _migrate(source: Source, migrator: Migrator) -> Outcome:
     read_only = STUB if source.path.endswith(".pyi") else ""
     for _ in range(PASSES):
         context = migrator.context(tree, text, first)
-        findings, silenced, _ = _findings(migrator, context, source)
-        if not read_only and tree is first:
-            read_only = next((READ_ONLY[f.name] for f in findings if f.name in READ_ONLY), "")
+        findings, silenced, _, why = _findings(migrator, context, source)
+        if tree is first:
+            read_only = read_only or why
         if read_only:
             return Outcome(left=[_note(f, read_only) for f in findings], silenced=silenced)
         chosen, edits = _choose(findings)
@@ -215,7 +218,7 @@ def _migrate(source: Source, migrator: Migrator) -> Outcome:
         tree, text = _spliced(source, text, dead, origin)
     after = text.bytes.decode()
     why = fault(source.text, first, after, tree, source.path, origin.touched_comment)
-    if not why and dead and _choose(_findings(migrator, migrator.context(tree, text, first), source)[0])[0]:
+    if not why and dead and _choose(_findings(migrator, migrator.context(tree, text, first), source).findings)[0]:
         why = "a second run would change it again"
     if why:
         return _refused(applied, why, left)
@@ -245,39 +248,51 @@ def _inspect(source: Source, migrator: Migrator) -> Outcome:
     if not migrator.prefilter.search(text.bytes):
         return Outcome()
     context = migrator.context(parse(source.text, source.path), text, draft=True)
-    findings, silenced, comments = _findings(migrator, context, source)
+    findings, silenced, comments, why = _findings(migrator, context, source)
     stub = STUB if source.path.endswith(".pyi") else ""
-    read_only = stub or next((READ_ONLY[f.name] for f in findings if f.name in READ_ONLY), "")
-    if read_only:
-        run_all_the_same = frozenset() if stub else frozenset(r.code for r in migrator.prefilter.rules if r.lint_only)
+    if read_only := stub or why:
+        run_all_the_same = frozenset() if stub else frozenset(r.code for r in migrator.rules if r.lint_only)
         findings = [f if f.code in run_all_the_same else _note(f, read_only) for f in findings]
     found = [f for f in (*findings, *comments) if f.reason or f.edits]
     return Outcome(left=[_located(f, text, text, Origin()) for f in found], silenced=silenced)
 
 
-def _findings(migrator: Migrator, context: Context, source: Source) -> tuple[list[Finding], int, list[Finding]]:
-    """What a pass finds, each place once for each rule; how much of it is silenced; and what is said of that."""
+class Pass(NamedTuple):
+    """What one pass finds, each place once for each rule."""
+
+    findings: list[Finding]
+    silenced: int
+    comments: list[Finding]
+    """What is wrong with the comments that silence."""
+    read_only: str
+    """Why the file is only read."""
+
+
+def _findings(migrator: Migrator, context: Context, source: Source) -> Pass:
     every: dict[tuple[str, int, int], Finding] = {}
     for finding in _all_findings(migrator, context):
         every.setdefault(key(finding), finding)
-    rules = migrator.prefilter.rules
+    rules = migrator.rules
     found = list(every.values())
+    read_only = next((READ_ONLY[f.name] for f in found if f.name in READ_ONLY), "")
     for rule in rules:
         if rule.name == leftovers.NAME:
             found += leftovers.passed_over(rule, found, context)
     comments = suppressions(context.text.bytes.decode()) if b"torchport:" in context.text.bytes else []
     hush = Silence(comments, migrator.off(source.path))
-    if not hush.comments and not hush.off:
-        return hold_back(found, rules, context), 0, []
+    unasked = {key(f) for f in found if f.code not in migrator.wanted}
+    if not hush.comments and not hush.off and not unasked:
+        return Pass(hold_back(found, rules, context), 0, [], read_only)
     quiet = hush.quiet(found)
-    kept = [f for f in hold_back(held(found, quiet), rules, context) if key(f) not in quiet]
-    own = [f for f in about_comments(hush, found, rules, migrator.known, context) if f.code not in hush.off]
-    return kept, len(quiet), own
+    out = quiet | unasked
+    kept = [f for f in hold_back(held(found, out), rules, context) if key(f) not in out]
+    own = list(about_comments(hush, found, rules, migrator.wanted.difference(hush.off), context))
+    return Pass(kept, len(quiet - unasked), own, read_only)
 
 
 def _all_findings(migrator: Migrator, context: Context) -> Iterator[Finding]:
     """Transformers first, since they claim names that are renamed otherwise."""
-    for rule in migrator.prefilter.rules:
+    for rule in migrator.rules:
         if rule.transformer:
             yield from migrator.transformers[rule.transformer](rule, context)
     yield from rename_imports(migrator.index, context)

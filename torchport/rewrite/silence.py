@@ -12,7 +12,7 @@ from torchport.model import Finding, Rule
 from torchport.rewrite.context import Context
 
 SILENCED = "it is silenced"
-TOGETHER = "it moves together with {}, which is silenced"
+TOGETHER = "it moves together with {}, which is to stay"
 UNUSED, UNEXPLAINED, UNKNOWN = "unused-suppression", "suppression-without-reason", "unknown-suppression"
 
 Key = tuple[str, int, int]
@@ -29,10 +29,10 @@ class Silence(NamedTuple):
         """The findings that are not wanted."""
         return {key(f) for f in findings if f.code in self.off or any(covers(c, f) for c in self.comments)}
 
-    def unused(self, findings: Sequence[Finding], ran: Collection[Rule]) -> Iterator[Suppression]:
-        """Comments that silence nothing although the rules that they are about were run."""
+    def unused(self, findings: Sequence[Finding], wanted: Collection[Rule]) -> Iterator[Suppression]:
+        """Comments that silence nothing although the user asked for a rule that they are about."""
         for comment in self.comments:
-            about = [rule for rule in ran if comment.names(rule.code, rule.name)]
+            about = [rule for rule in wanted if comment.names(rule.code, rule.name)]
             if comment.verb in VERBS and about and not any(covers(comment, finding) for finding in findings):
                 yield comment
 
@@ -73,11 +73,12 @@ def _held(finding: Finding, groups: dict[str, Finding], quiet: Collection[Key]) 
 
 
 def about_comments(
-    silence: Silence, findings: Sequence[Finding], rules: Sequence[Rule], known: Collection[str], context: Context
+    silence: Silence, findings: Sequence[Finding], rules: Sequence[Rule], wanted: Collection[str], context: Context
 ) -> Iterator[Finding]:
     """What is wrong with the comments themselves: each says for which rules and why, and silences something."""
-    own = {rule.name: rule for rule in rules if rule.name in (UNUSED, UNEXPLAINED, UNKNOWN)}
-    others = [rule for rule in rules if rule.name not in own]
+    own = {rule.name: rule for rule in rules if rule.name in (UNUSED, UNEXPLAINED, UNKNOWN) and rule.code in wanted}
+    others = [rule for rule in rules if rule.code in wanted and rule.name not in own]
+    known = {word for rule in rules for word in (rule.code, rule.name)}
     if rule := own.get(UNUSED):
         for comment in silence.unused(findings, others):
             yield context.at(rule, *_span(comment, context), rule.reason)

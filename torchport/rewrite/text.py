@@ -18,7 +18,7 @@ class Text:
         self.bytes = source.encode()
         self.starts = [0, *(m.end() for m in LINE_END.finditer(self.bytes))]
 
-    def span(self, node: ast.expr | ast.stmt) -> tuple[int, int]:
+    def span(self, node: ast.expr | ast.stmt | ast.pattern) -> tuple[int, int]:
         """First and last byte of ``node``."""
         assert node.end_lineno is not None
         assert node.end_col_offset is not None
@@ -27,7 +27,7 @@ class Text:
             self.starts[node.end_lineno - 1] + node.end_col_offset,
         )
 
-    def of(self, node: ast.expr | ast.stmt) -> str:
+    def of(self, node: ast.expr | ast.stmt | ast.pattern) -> str:
         """The source text of ``node``."""
         start, end = self.span(node)
         return self.bytes[start:end].decode()

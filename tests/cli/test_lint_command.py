@@ -1,0 +1,408 @@
+"""``torchport lint`` as a user runs it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from torchport.cli.group import group
+
+CUDA = "import torch\n\nx = torch.ones(2).cuda()\n"
+STREAM = "import torch\n\ns = torch.cuda.Stream()\n"
+OWN_RULES = """
+[[rule]]
+code = "OWN001"
+name = "own-call"
+summary = "a call that our team has replaced"
+why = "The new one is faster."
+effect = "slow"
+safety = "safe"
+review = "glance"
+support = { portable = "same", xla = "same", tpu = "same" }
+triggers = ["own.old"]
+rename.portable = { "own.old" = "own.new" }
+lint_only = true
+example.before = "import own\\nown.old()\\n"
+example.portable = "import own\\nown.new()\\n"
+"""
+OWN = "import own\n\na = own.old(1)\n"
+Lint = Callable[..., Result]
+
+
+@pytest.fixture
+def lint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lint:
+    """The command in ``tmp_path``, without a new interpreter; files are examined in processes all the same."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("TORCHPORT_CACHE_DIR", raising=False)
+
+    def run(*arguments: str, stdin: str | None = None) -> Result:
+        return CliRunner().invoke(group, ["lint", *arguments], input=stdin)
+
+    return run
+
+
+@pytest.fixture
+def own_rules(tmp_path: Path) -> None:
+    (tmp_path / "own.toml").write_text(OWN_RULES)
+    (tmp_path / "pyproject.toml").write_text('[tool.torchport]\nrules = ["own.toml"]\n')
+
+
+def git(folder: Path, *arguments: str) -> None:
+    who = ("-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "commit.gpgsign=false")
+    subprocess.run(["git", *who, *arguments], cwd=folder, check=True, capture_output=True)
+
+
+def commit(folder: Path, message: str = "one") -> None:
+    git(folder, "add", "-A")
+    git(folder, "commit", "-q", "-m", message)
+
+
+def concise(result: Result) -> list[str]:
+    return [line.partition(" ")[0].rstrip(":") for line in result.stdout.splitlines()]
+
+
+def test_findings_of_every_family_are_reported_and_nothing_is_written(tmp_path: Path, lint: Lint) -> None:
+    (tmp_path / "a.py").write_text(CUDA)
+    (tmp_path / "b.py").write_text(STREAM)
+    (tmp_path / "c.py").write_text("x = 1\n")
+    result = lint(".")
+    assert result.exit_code == 1
+    assert "3 | x = torch.ones(2).cuda()\n  |     ^^^^^^^^^^^^^^^^^^^^\n" in result.stdout
+    assert "Found 2 findings in 2 of 3 files\n  1 can be rewritten with `torchport migrate`\n" in result.stdout
+    assert (tmp_path / "a.py").read_text() == CUDA
+
+
+def test_no_findings_is_status_0(tmp_path: Path, lint: Lint) -> None:
+    (tmp_path / "a.py").write_text("x = 1\n")
+    result = lint("a.py")
+    assert (result.exit_code, result.stdout) == (0, "No findings in 1 file\n")
+
+
+@pytest.mark.parametrize(
+    "arguments", [[], ["nope.py"], ["--select", "TP1O1", "."], ["--statistics", "--output-format", "sarif", "."]]
+)
+def test_a_run_that_fails_is_status_2(lint: Lint, arguments: list[str]) -> None:
+    assert lint(*arguments).exit_code == 2
+
+
+def test_a_file_that_cannot_be_parsed_is_never_passed_over(tmp_path: Path, lint: Lint) -> None:
+    (tmp_path / "a.py").write_text("import torch\nprint torch.cuda\n")
+    result = lint("--output-format", "concise", ".")
+    assert result.exit_code == 1
+    assert result.stdout.startswith("a.py:2:1: error: not examined: not readable as Python 3")
+
+
+def test_order_is_that_of_paths_and_lines_whatever_the_processes(tmp_path: Path, lint: Lint) -> None:
+    for number in range(30):
+        (tmp_path / f"f{number:02}.py").write_text(CUDA * 2)
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a/z.py").write_text(CUDA)
+    outputs = {lint("--output-format", "concise", "--no-cache", "-j", jobs, ".").stdout for jobs in ("1", "2", "7")}
+    assert len(outputs) == 1
+    places = outputs.pop().splitlines()
+    assert places[0].startswith("a/z.py:3:5")
+    assert [line.split(":")[:2] for line in places[1:]] == [
+        [f"f{n:02}.py", str(line)] for n in range(30) for line in (3, 6)
+    ]
+
+
+@pytest.mark.usefixtures("own_rules")
+class TestFixing:
+    def test_fix_applies_lint_rules_alone(self, tmp_path: Path, lint: Lint) -> None:
+        (tmp_path / "a.py").write_text(OWN + CUDA)
+        result = lint("--fix", ".")
+        assert (tmp_path / "a.py").read_text() == OWN.replace("old", "new") + CUDA
+        assert result.exit_code == 1
+        assert "Fixed 1 finding in 1 file" in result.stdout
+        assert "a.py:6:5: error: TP103" in result.stdout
+        assert "git cannot give the old text back" in result.stderr
+
+    def test_all_fixed_is_status_0(self, tmp_path: Path, lint: Lint) -> None:
+        (tmp_path / "a.py").write_text(OWN)
+        assert "`torchport lint --fix`" in lint(".").stdout
+        assert lint("--fix", ".").exit_code == 0
+        assert lint("--fix", ".").stdout == "No findings in 1 file\n"
+
+    def test_diff_writes_nothing(self, tmp_path: Path, lint: Lint) -> None:
+        (tmp_path / "a.py").write_text(OWN)
+        result = lint("--diff", ".")
+        assert result.exit_code == 1
+        assert "-a = own.old(1)\n+a = own.new(1)\n" in result.stdout
+        assert "Would fix 1 finding in 1 file" in result.stderr
+        assert (tmp_path / "a.py").read_text() == OWN
+
+    def test_uncommitted_changes_are_not_overwritten(self, tmp_path: Path, lint: Lint) -> None:
+        git(tmp_path, "init", "-q")
+        (tmp_path / "a.py").write_text("x = 1\n")
+        commit(tmp_path)
+        (tmp_path / "a.py").write_text(OWN)
+        result = lint("--fix", ".")
+        assert result.exit_code == 2
+        assert "uncommitted changes in a.py" in result.stderr
+        assert (tmp_path / "a.py").read_text() == OWN
+        assert lint("--fix", "--allow-dirty", ".").exit_code == 0
+        assert (tmp_path / "a.py").read_text() == OWN.replace("old", "new")
+
+    def test_a_silenced_place_is_not_fixed(self, tmp_path: Path, lint: Lint) -> None:
+        text = OWN.rstrip() + "  # torchport: ignore[OWN001] the old one is measured here\n"
+        (tmp_path / "a.py").write_text(text)
+        assert lint("--fix", ".").exit_code == 0
+        assert (tmp_path / "a.py").read_text() == text
+
+    def test_standard_input_is_fixed_to_standard_output(self, tmp_path: Path, lint: Lint) -> None:
+        result = lint("--fix", "--stdin-filename", "a.py", "-", stdin=OWN)
+        assert (result.exit_code, result.stdout) == (0, OWN.replace("old", "new"))
+        assert lint("--fix", "-", stdin="x = 1\n").stdout == "x = 1\n"
+
+    def test_migrate_leaves_lint_rules_alone(self, tmp_path: Path, lint: Lint) -> None:
+        (tmp_path / "a.py").write_text(OWN)
+        assert CliRunner().invoke(group, ["migrate", "--check", "."]).exit_code == 0
+
+    def test_an_unknown_transformer_is_one_line(self, tmp_path: Path, lint: Lint) -> None:
+        (tmp_path / "own.toml").write_text(OWN_RULES.replace("lint_only", 'transformer = "nope"\nlint_only'))
+        (tmp_path / "a.py").write_text(OWN)
+        result = lint(".")
+        assert result.exit_code == 2
+        assert result.stderr == "error: own.toml:2: OWN001: no transformer is called 'nope'\n"
+
+
+def test_standard_input_has_the_name_that_is_given(tmp_path: Path, lint: Lint) -> None:
+    (tmp_path / "pyproject.toml").write_text('[tool.torchport.per-file-ignores]\n"tests/*" = ["TP103"]\n')
+    result = lint("--output-format", "concise", "--stdin-filename", "pkg/a.py", "-", stdin=CUDA)
+    assert concise(result) == ["pkg/a.py:3:5"]
+    assert result.exit_code == 1
+    assert lint("--stdin-filename", "tests/a.py", stdin=CUDA).exit_code == 0
+    assert concise(lint("-", "--output-format", "concise", stdin=CUDA)) == ["stdin.py:3:5"]
+    assert lint("-", "a.py", stdin=CUDA).exit_code == 2
+
+
+def test_suppressions_in_migrate_too(tmp_path: Path, lint: Lint) -> None:
+    text = CUDA.rstrip() + "  # torchport: ignore[TP103] for GPUs alone\n"
+    (tmp_path / "a.py").write_text(text)
+    result = lint(".")
+    assert result.exit_code == 0
+    assert result.stdout == "No findings in 1 file\nSilenced by comments and configuration: 1\n"
+    migrated = CliRunner().invoke(group, ["migrate", "."])
+    assert migrated.exit_code == 0
+    assert "Silenced by comments and configuration: 1" in migrated.stdout
+    assert (tmp_path / "a.py").read_text() == text
+
+
+def test_a_file_that_is_skipped_needs_not_even_parse(tmp_path: Path, lint: Lint) -> None:
+    text = "# torchport: skip-file Python 2\nprint torch.cuda.is_available()\n"
+    (tmp_path / "a.py").write_text(text)
+    (tmp_path / "b.py").write_text("# torchport: skip-file for GPUs alone\n" + CUDA)
+    assert lint(".").exit_code == 0
+    assert CliRunner().invoke(group, ["migrate", "."]).exit_code == 0
+    assert (tmp_path / "b.py").read_text().endswith(CUDA)
+
+
+def test_an_unused_suppression_is_found_only_where_its_rule_runs(tmp_path: Path, lint: Lint) -> None:
+    (tmp_path / "a.py").write_text("x = 1  # torchport: ignore[TP103] nothing is here\n")
+    assert "TP001 unused-suppression" in lint(".").stdout
+    assert lint("--ignore", "TP103", ".").exit_code == 0
+    assert lint("--select", "TP2,TP0", ".").exit_code == 0
+    assert lint("--ignore", "unused-suppression", ".").exit_code == 0
+
+
+def test_ignored_files_are_left_out(tmp_path: Path, lint: Lint) -> None:
+    git(tmp_path, "init", "-q")
+    (tmp_path / ".gitignore").write_text("gen.py\n")
+    for name in ("gen.py", "a.py"):
+        (tmp_path / name).write_text(CUDA)
+    assert concise(lint("--output-format", "concise", ".")) == ["a.py:3:5"]
+
+
+def test_the_cache_folder_ignores_itself(tmp_path: Path, lint: Lint) -> None:
+    git(tmp_path, "init", "-q")
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub/a.py").write_text(CUDA)
+    first = lint("sub", "--output-format", "concise")
+    assert (tmp_path / ".torchport_cache").is_dir()
+    status = subprocess.run(["git", "status", "--porcelain"], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert status.stdout == "?? sub/\n"
+    assert lint("sub", "--output-format", "concise").stdout == first.stdout
+
+
+@pytest.mark.parametrize("arguments", [["--no-cache"], ["--cache-dir", "elsewhere"]])
+def test_the_cache_is_elsewhere_or_off(tmp_path: Path, lint: Lint, arguments: list[str]) -> None:
+    (tmp_path / "a.py").write_text(CUDA)
+    lint(*arguments, ".")
+    assert not (tmp_path / ".torchport_cache").exists()
+    assert (tmp_path / "elsewhere").exists() is ("elsewhere" in arguments)
+
+
+class TestBranches:
+    @pytest.fixture(autouse=True)
+    def _branch(self, tmp_path: Path) -> None:
+        git(tmp_path, "init", "-q", "-b", "main")
+        (tmp_path / "a.py").write_text(CUDA + "y = x.cuda()\n")
+        (tmp_path / "b.py").write_text(CUDA)
+        commit(tmp_path)
+        git(tmp_path, "checkout", "-q", "-b", "mine")
+
+    def test_only_changed_lines_count(self, tmp_path: Path, lint: Lint) -> None:
+        (tmp_path / "a.py").write_text("import torch\n# new\n\nx = torch.ones(2).cuda()\ny = x.cuda(0)\n")
+        (tmp_path / "new.py").write_text(CUDA)
+        commit(tmp_path, "two")
+        (tmp_path / "untracked.py").write_text(CUDA)
+        result = lint("--diff-base", "main", "--output-format", "concise", ".")
+        assert concise(result) == ["a.py:5:5", "new.py:3:5", "untracked.py:3:5"]
+
+    def test_what_main_has_changed_since_does_not_count(self, tmp_path: Path, lint: Lint) -> None:
+        git(tmp_path, "checkout", "-q", "main")
+        (tmp_path / "b.py").write_text("import torch\n")
+        commit(tmp_path, "on main")
+        git(tmp_path, "checkout", "-q", "mine")
+        result = lint("--diff-base", "main", ".")
+        assert (result.exit_code, result.stdout) == (0, "No findings in 2 files\n")
+
+    def test_a_revision_that_is_not_there(self, tmp_path: Path, lint: Lint) -> None:
+        result = lint("--diff-base", "origin/main", ".")
+        assert result.exit_code == 2
+        assert result.stderr == "error: 'origin/main' is no revision of this repository; is it fetched?\n"
+
+    def test_a_finding_of_several_lines_counts_with_any_of_them(self, tmp_path: Path, lint: Lint) -> None:
+        (tmp_path / "b.py").write_text("import torch\n\nx = torch.ones(\n    2\n).cuda()\n")
+        commit(tmp_path, "two")
+        git(tmp_path, "checkout", "-q", "-b", "third")
+        (tmp_path / "b.py").write_text("import torch\n\nx = torch.ones(\n    3\n).cuda()\n")
+        assert concise(lint("--diff-base", "mine", "--output-format", "concise", ".")) == ["b.py:3:5"]
+
+
+class TestBaseline:
+    def test_is_made_at_first_use_and_lets_only_new_findings_through(self, tmp_path: Path, lint: Lint) -> None:
+        (tmp_path / "a.py").write_text(CUDA)
+        first = lint("--baseline", "base.json", ".")
+        assert first.exit_code == 0
+        assert "base.json: 1 finding accepted" in first.stderr
+        (tmp_path / "a.py").write_text("# moved\n" + CUDA + "y = x.cuda()\n")
+        second = lint("--baseline", "base.json", "--output-format", "concise", ".")
+        assert concise(second) == ["a.py:5:5"]
+        assert second.exit_code == 1
+
+    def test_a_second_one_of_the_same_text_is_new(self, tmp_path: Path, lint: Lint) -> None:
+        (tmp_path / "a.py").write_text(CUDA)
+        lint("--baseline", "base.json", ".")
+        (tmp_path / "a.py").write_text(CUDA + "x = torch.ones(2).cuda()\n")
+        assert concise(lint("--baseline", "base.json", "--output-format", "concise", ".")) == ["a.py:4:5"]
+
+    def test_shrinks_by_itself_and_never_grows(self, tmp_path: Path, lint: Lint) -> None:
+        for name in ("a.py", "b.py", "c.py"):
+            (tmp_path / name).write_text(CUDA + STREAM)
+        lint("--baseline", "base.json", ".")
+        (tmp_path / "a.py").write_text(STREAM)
+        (tmp_path / "b.py").unlink()
+        (tmp_path / "c.py").write_text("print torch.cuda\n")
+        result = lint("--baseline", "base.json", ".")
+        assert "base.json: 3 findings gone" in result.stderr
+        kept = json.loads((tmp_path / "base.json").read_text())["findings"]
+        assert {name: sorted(codes) for name, codes in kept.items()} == {"a.py": ["TP401"], "c.py": ["TP103", "TP401"]}
+        (tmp_path / "a.py").write_text(CUDA + STREAM)
+        assert concise(lint("--baseline", "base.json", "--output-format", "concise", "a.py")) == ["a.py:3:5"]
+
+    def test_a_part_of_the_project_or_of_the_rules_loses_nothing(self, tmp_path: Path, lint: Lint) -> None:
+        for name in ("a.py", "b.py"):
+            (tmp_path / name).write_text(CUDA)
+        lint("--baseline", "base.json", ".")
+        before = (tmp_path / "base.json").read_text()
+        assert lint("--baseline", "base.json", "a.py").exit_code == 0
+        assert lint("--baseline", "base.json", "--select", "TP4", ".").exit_code == 0
+        assert (tmp_path / "base.json").read_text() == before
+
+    def test_is_renewed_on_demand(self, tmp_path: Path, lint: Lint) -> None:
+        (tmp_path / "a.py").write_text(CUDA)
+        lint("--baseline", "base.json", ".")
+        (tmp_path / "a.py").write_text(STREAM)
+        assert lint("--baseline", "base.json", "--update-baseline", ".").exit_code == 0
+        assert lint("--baseline", "base.json", ".").exit_code == 0
+        assert list(json.loads((tmp_path / "base.json").read_text())["findings"]["a.py"]) == ["TP401"]
+        assert lint("--update-baseline", ".").exit_code == 2
+
+    @pytest.mark.parametrize(
+        "text", ["{", "[]", '{"version": 9, "findings": {}}', '{"version": 1, "findings": {"a.py": 3}}']
+    )
+    def test_one_that_is_damaged_is_never_replaced(self, tmp_path: Path, lint: Lint, text: str) -> None:
+        (tmp_path / "a.py").write_text(CUDA)
+        (tmp_path / "base.json").write_text(text)
+        result = lint("--baseline", "base.json", ".")
+        assert result.exit_code == 2
+        assert result.stderr.startswith("error: base.json: ")
+        assert (tmp_path / "base.json").read_text() == text
+
+
+class TestConfiguration:
+    def write(self, folder: Path, text: str) -> None:
+        (folder / "pyproject.toml").write_text(text)
+        for name in ("a.py", "tests/b.py", "gen/c.py"):
+            (folder / name).parent.mkdir(exist_ok=True)
+            (folder / name).write_text(CUDA + STREAM)
+
+    def test_select_ignore_exclude_and_single_files(self, tmp_path: Path, lint: Lint) -> None:
+        self.write(
+            tmp_path,
+            '[tool.torchport]\nselect = ["TP1", "TP4"]\nexclude = ["gen"]\n'
+            '[tool.torchport.per-file-ignores]\n"tests/**" = ["cuda-method"]\n',
+        )
+        expected = ["a.py:3:5", "a.py:6:5", "tests/b.py:6:5"]
+        assert concise(lint("--output-format", "concise", ".")) == expected
+        assert concise(lint("--output-format", "concise", "--ignore", "TP4", ".")) == ["a.py:3:5"]
+        assert concise(lint("--output-format", "concise", "--select", "TP4", "a.py")) == ["a.py:6:5"]
+        assert concise(lint("--output-format", "concise", "gen/c.py")) == ["gen/c.py:3:5", "gen/c.py:6:5"]
+        assert lint("--force-exclude", "gen/c.py").exit_code == 0
+
+    def test_migrate_takes_it_too(self, tmp_path: Path, lint: Lint) -> None:
+        self.write(tmp_path, '[tool.torchport]\nexclude = ["gen"]\nper-file-ignores = { "tests" = ["TP1"] }\n')
+        CliRunner().invoke(group, ["migrate", "."])
+        changed = [
+            name for name in ("a.py", "tests/b.py", "gen/c.py") if (tmp_path / name).read_text() != CUDA + STREAM
+        ]
+        assert changed == ["a.py"]
+
+    def test_the_nearest_one_above_each_path_holds(self, tmp_path: Path, lint: Lint) -> None:
+        self.write(tmp_path, '[tool.torchport]\nselect = ["TP4"]\n')
+        (tmp_path / "tests/pyproject.toml").write_text('[tool.torchport]\nselect = ["TP1"]\n')
+        (tmp_path / "gen/pyproject.toml").write_text('[project]\nname = "torchport-user"\n')
+        places = concise(lint("--output-format", "concise", "a.py", "tests", "gen"))
+        assert places == ["a.py:6:5", "gen/c.py:6:5", "tests/b.py:3:5"]
+        (tmp_path / "other.toml").write_text('ignore = ["TP1", "TP4"]\n')
+        assert lint("--config", "other.toml", ".").exit_code == 0
+
+    @pytest.mark.parametrize(
+        ("text", "said"),
+        [
+            ("[tool.torchport]\nslect = []\n", "[tool.torchport]: unknown key 'slect'; did you mean 'select'?"),
+            (
+                "[tool.torchport]\nper_file_ignores = {}\n",
+                "unknown key 'per_file_ignores'; did you mean 'per-file-ignores'?",
+            ),
+            ('[tool.torchport]\nselect = "TP1"\n', "select must be a list of texts"),
+            ('[tool.torchport]\nselect = ["TP1O1"]\n', "no rule is called 'TP1O1'; did you mean TP101?"),
+            ('[tool.torchport]\ntarget = "gpu"\n', "target = 'gpu' is not one of portable, xla, tpu"),
+            ('[tool.torchport]\nrules = ["nope.toml"]\n', "nope.toml: cannot be read"),
+            ("[tool.torchport]\npedantic = 1\n", "pedantic must be true or false"),
+            ("[tool.torchport\n", "not valid TOML"),
+        ],
+    )
+    @pytest.mark.parametrize("name", ["lint", "migrate"])
+    def test_what_is_wrong_is_one_line(self, tmp_path: Path, lint: Lint, name: str, text: str, said: str) -> None:
+        self.write(tmp_path, text)
+        result = CliRunner().invoke(group, [name, "."])
+        assert result.exit_code == 2
+        (line,) = result.stderr.splitlines()
+        assert line.startswith("error: ")
+        assert said in line
+        assert (tmp_path / "a.py").read_text() == CUDA + STREAM
+
+    def test_baseline_and_pedantic(self, tmp_path: Path, lint: Lint) -> None:
+        self.write(tmp_path, '[tool.torchport]\nbaseline = "known.json"\npedantic = true\n')
+        (tmp_path / "tests").joinpath("x").mkdir()
+        os.chdir(tmp_path / "tests")
+        assert lint(".").exit_code == 0
+        assert list(json.loads((tmp_path / "known.json").read_text())["findings"]) == ["tests/b.py"]

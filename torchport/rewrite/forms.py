@@ -1,0 +1,128 @@
+"""What one use of a device string becomes."""
+
+from __future__ import annotations
+
+import ast
+
+from torchport.analysis.devices import Use
+from torchport.rewrite.context import Context, New
+from torchport.rewrite.guards import is_available
+
+TESTS = ("test", "slice", "case", "member", "key")
+"""Roles of texts that are held against a value: they stay what they were where there is no accelerator."""
+TAKES_DEVICE = ("torch.set_default_device", "torch.load", "torch.jit.load")
+
+
+def new_text(context: Context, use: Use) -> list[New]:
+    """What becomes of one use; a whole choice by availability becomes one call."""
+    node, spell = use.text.node, context.spell
+    if use.role == "slice":
+        return [_beginning(context, use)]
+    if use.role == "case" and spell.portable:
+        return _case(context, use)
+    if use.role in TESTS:
+        return [New(node, spell.compared(context.source(node)), spell.portable)]
+    if use.role == "device":
+        call = use.consumer
+        assert isinstance(call, ast.Call)
+        return [_device_call(context, use, call)]
+    index, like = use.text.index or "", context.source(node)
+    as_device = use.role == "to" or (use.role == "argument" and _torch_argument(context, use))
+    choice = _choice(context, node)
+    if use.yardstick and choice is None and not index:
+        return [New(node, spell.compared(like), spell.portable)]
+    text = spell.place(index, like) if as_device else spell.text(index, like)
+    return [New(choice or node, text)]
+
+
+def _beginning(context: Context, use: Use) -> New:
+    """``device[:4] == "cuda"`` asks how the name begins."""
+    node = use.consumer
+    assert isinstance(node, ast.Compare)
+    sliced = node.left if node.comparators[0] is use.text.node else node.comparators[0]
+    assert isinstance(sliced, ast.Subscript)
+    word = context.spell.compared(context.source(use.text.node))
+    text = f"{context.source(sliced.value)}.startswith({word})"
+    if isinstance(node.ops[0], ast.NotEq):
+        around = context.tree.parents[node]
+        text = f"(not {text})" if isinstance(around, ast.Compare | ast.BinOp | ast.UnaryOp) else f"not {text}"
+    return New(node, text, context.spell.portable)
+
+
+def _case(context: Context, use: Use) -> list[New]:
+    """``case "cuda":`` becomes ``case _ if device == ...:``, since a pattern cannot hold a call."""
+    case = use.consumer
+    assert isinstance(case, ast.match_case)
+    match = context.tree.parents[case]
+    assert isinstance(match, ast.Match)
+    subject, pattern, word = context.source(match.subject), case.pattern, context.spell.compared()
+    test = f"{subject} == {word}"
+    if isinstance(pattern, ast.MatchOr):
+        parts = [p.value for p in pattern.patterns if isinstance(p, ast.MatchValue)]
+        words = [word if part is use.text.node else context.source(part) for part in parts]
+        test = f"{subject} in ({', '.join(words)})"
+    if case.guard is None:
+        return [New(pattern, f"_ if {test}")]
+    guard = context.source(case.guard)
+    simple = isinstance(case.guard, ast.Name | ast.Attribute | ast.Call | ast.Compare)
+    return [New(pattern, "_", accelerator=False), New(case.guard, f"{test} and {guard if simple else f'({guard})'}")]
+
+
+def _device_call(context: Context, use: Use, call: ast.Call) -> New:
+    arguments = [*call.args, *(k.value for k in call.keywords)]
+    first = arguments[0]
+    index = use.text.index or ""
+    if len(arguments) == 2 and first is use.text.node and not index:
+        index = context.source(arguments[1])
+    if first is use.text.node or _choice(context, use.text.node) is first:
+        whole = _choice(context, call, devices=True) if first is use.text.node else None
+        if context.spell.portable:
+            return New(whole or call, context.spell.device(index))
+        like = context.source(use.text.node)
+        if whole is None and len(arguments) == 1:
+            return New(_choice(context, use.text.node) or use.text.node, context.spell.text(index, like))
+        return New(whole or call, f"{context.source(call.func)}({context.spell.text(index, like)})")
+    return New(use.text.node, context.spell.text(index, context.source(use.text.node)))
+
+
+def _choice(context: Context, node: ast.expr, devices: bool = False) -> ast.IfExp | None:
+    """``node if torch.cuda.is_available() else "cpu"``, or the same turned round, as a whole.
+
+    For TorchTPU it stays a choice, so that the program still runs on a CPU.
+    """
+    parent = context.tree.parents[node]
+    if not isinstance(parent, ast.IfExp) or context.target == "tpu":
+        return None
+    test, turned = parent.test, False
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        test, turned = test.operand, True
+    if node is not (parent.orelse if turned else parent.body) or not is_available(context, test):
+        return None
+    other = parent.body if turned else parent.orelse
+    if devices:
+        if not (isinstance(other, ast.Call) and context.named(other.func, "torch.device") and len(other.args) == 1):
+            return None
+        other = other.args[0]
+    if not isinstance(other, ast.Constant) or other.value != "cpu":
+        return None
+    context.claimed.add(test.func)  # type: ignore[attr-defined]
+    return parent
+
+
+def _torch_argument(context: Context, use: Use) -> bool:
+    """Whether the argument goes to PyTorch, which takes a device; a function of the program gets a string as before."""
+    call = use.consumer
+    if not isinstance(call, ast.Call):
+        return False
+    keyword = next((k.arg for k in call.keywords if use.text.node in ast.walk(k.value)), None)
+    if keyword == "device_type":
+        return False
+    if isinstance(call.func, ast.Name | ast.Attribute) and (found := context.qualify(call.func)):
+        if found.name in ("torch.distributed.device_mesh.init_device_mesh", "torch.distributed.init_device_mesh"):
+            return False
+        if keyword is None and found.name.startswith("torch.") and not found.name.startswith("torch.cuda."):
+            return found.name in TAKES_DEVICE
+        return found.name.startswith(("torch.", "torchport.shim"))
+    return isinstance(call.func, ast.Attribute) and (
+        call.func.attr.startswith("new_") or call.func.attr in ("to", "to_empty")
+    )
