@@ -1,4 +1,7 @@
-"""Write ``docs/rules/`` from the rule catalogue: ``python docs/build.py``; with ``--check`` only tell what is stale."""
+"""Write the pages that are made from data: ``python docs/build.py``; with ``--check`` only tell which are stale.
+
+``docs/rules/`` comes from the rule catalogue, ``docs/shim.md`` from the table in ``torchport/shim/support.py``.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,9 @@ from pathlib import Path
 from torchport.catalog import load_rules
 from torchport.model import Rule
 from torchport.report.rules import page
+from torchport.shim import support
 
-FOLDER = Path(__file__).parent / "rules"
+FOLDER = Path(__file__).parent
 FAMILIES = {
     "TP0": "Comments for torchport",
     "TP1": "Devices",
@@ -25,12 +29,14 @@ FAMILIES = {
     "TP9": "CUDA-only kernels and libraries",
 }
 GENERATED = "<!-- Made from rules/ by docs/build.py: change the rule, not this page. -->"
+SHIM_GENERATED = "<!-- Made from torchport/shim/support.py by docs/build.py: change the table there, not this page. -->"
+BACKENDS = {"cuda": "CUDA", "cpu": "CPU", "xla": "PyTorch/XLA", "tpu": "TorchTPU"}
 
 
 def pages(rules: Sequence[Rule]) -> dict[str, str]:
-    """File name in ``docs/rules/`` to content: one page a rule, and the index."""
-    return {"README.md": _text(index(rules))} | {
-        f"{rule.code}.md": _text(chain((GENERATED, ""), page(rule))) for rule in rules
+    """Path in ``docs/`` to content: one page a rule, their index, and the table of the shim."""
+    return {"rules/README.md": _text(index(rules)), "shim.md": _text(shim_page())} | {
+        f"rules/{rule.code}.md": _text(chain((GENERATED, ""), page(rule))) for rule in rules
     }
 
 
@@ -51,15 +57,34 @@ def index(rules: Sequence[Rule]) -> Iterator[str]:
             yield f"| [{rule.code}]({rule.code}.md) | {rule.name} | {summary} | {rule.effect} | {rule.safety} |"
 
 
+def shim_page() -> Iterator[str]:
+    """What each name of the shim does on each back end."""
+    yield from (SHIM_GENERATED, "", "# torchport.shim by back end", "")
+    yield "Names and signatures are those of `torch.cuda`. How the back end is chosen, and how to use the shim, is in"
+    yield from ("[its own page](../torchport/shim/README.md). A test runs every cell on every back end.", "")
+    yield from (f"- *{level}*: {meaning}" for level, meaning in support.LEVELS.items())
+    for group in support.GROUPS:
+        yield from ("", f"## {group.title}", "")
+        yield f"| names | what | {' | '.join(BACKENDS[name] for name in support.BACKENDS)} |"
+        yield "|---" * (2 + len(support.BACKENDS)) + "|"
+        for row in group.rows:
+            cells = [getattr(row, name) for name in support.BACKENDS]
+            yield f"| {', '.join(f'`{name}`' for name in row.names)} | {row.what} | {' | '.join(cells)} |"
+    yield from ("", "## Only on CUDA", "", "These may be named everywhere. Called on another back end they raise a")
+    yield from ("`CudaOnlyError` with this advice.", "", "| name | advice |", "|---|---|")
+    yield from (f"| `{name}` | {advice} |" for name, advice in support.CUDA_ONLY.items())
+
+
 def stale(wanted: dict[str, str]) -> list[str]:
-    """Names of pages that are missing, out of date, or of a rule that is gone."""
-    present = {path.name: path.read_text(encoding="utf-8") for path in FOLDER.glob("*.md")}
+    """Paths of pages that are missing, out of date, or of a rule that is gone."""
+    pages = (*FOLDER.glob("rules/*.md"), *FOLDER.glob("shim.md"))
+    present = {path.relative_to(FOLDER).as_posix(): path.read_text(encoding="utf-8") for path in pages}
     return sorted(name for name in wanted.keys() | present.keys() if wanted.get(name) != present.get(name))
 
 
 def write(wanted: dict[str, str]) -> None:
     """Bring the folder up to date."""
-    FOLDER.mkdir(exist_ok=True)
+    (FOLDER / "rules").mkdir(exist_ok=True)
     for name in stale(wanted):
         if name in wanted:
             (FOLDER / name).write_text(wanted[name], encoding="utf-8", newline="\n")
@@ -72,7 +97,7 @@ def main(arguments: Sequence[str]) -> int:
     wanted = pages(load_rules())
     if list(arguments) == ["--check"]:
         for name in stale(wanted):
-            print(f"docs/rules/{name} is stale: run `python docs/build.py`")
+            print(f"docs/{name} is stale: run `python docs/build.py`")
         return 1 if stale(wanted) else 0
     if arguments:
         print("usage: python docs/build.py [--check]", file=sys.stderr)

@@ -12,7 +12,7 @@ import torch
 from torch.utils.data import DataLoader, TensorDataset
 
 from torchport import shim
-from torchport.shim.steps import mark_steps
+from torchport.shim.boundaries import mark_steps
 
 
 class Counter:

@@ -65,6 +65,11 @@ class GradScaler(torch.amp.GradScaler, metaclass=_AnyGradScaler):
         super().load_state_dict(state_dict)
 
 
+def amp_definitely_not_available() -> bool:
+    """Whether there is no accelerator, so that mixed precision is off."""
+    return not backend().accelerator
+
+
 def custom_fwd(fwd: Callable[..., Any] | None = None, *, cast_inputs: torch.dtype | None = None) -> Any:
     """torch.cuda.amp.custom_fwd for the device of this back end."""
     if fwd is None:

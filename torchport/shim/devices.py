@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from torchport.shim.notices import notice
 from torchport.shim.selection import backend
 
 
@@ -91,6 +92,45 @@ def get_device_capability(device: Any = None) -> tuple[int, int]:
 def is_bf16_supported(including_emulation: bool = True) -> bool:
     """Whether the accelerator computes in bfloat16."""
     return backend().supports_bf16()
+
+
+def is_tf32_supported() -> bool:
+    """Whether products can be computed in TF32, a format of NVIDIA's GPUs."""
+    native = backend().native
+    return False if native is None else native.is_tf32_supported()
+
+
+def get_arch_list() -> list[str]:
+    """The GPU architectures that torch was built for; empty where CUDA is not there."""
+    native = backend().native
+    return [] if native is None else native.get_arch_list()
+
+
+def get_gencode_flags() -> str:
+    """The flags of NVCC that torch was built with; empty where CUDA is not there."""
+    native = backend().native
+    return "" if native is None else native.get_gencode_flags()
+
+
+def can_device_access_peer(device: Any, peer_device: Any) -> bool:
+    """Whether one device reads the memory of the other; False where a process has one device."""
+    native = backend().native
+    return False if native is None else native.can_device_access_peer(device, peer_device)
+
+
+def get_sync_debug_mode() -> int:
+    """Whether torch tells of waits for the device: 0 no, 1 it warns, 2 it raises; 0 where CUDA is not there."""
+    native = backend().native
+    return 0 if native is None else native.get_sync_debug_mode()
+
+
+def set_sync_debug_mode(debug_mode: int | str) -> None:
+    """Have torch tell of waits for the device, on CUDA."""
+    native = backend().native
+    if native is not None:
+        native.set_sync_debug_mode(debug_mode)
+    elif debug_mode not in (0, "default"):
+        notice(f"set_sync_debug_mode: {backend().name} does not tell of waits; `torchport lint` finds them")
 
 
 def device_context(device: Any) -> AbstractContextManager[Any]:

@@ -13,6 +13,11 @@ def is_pin_memory_supported() -> bool:
     return backend().supports_pinned_memory()
 
 
+def pin_memory_device() -> str:
+    """The ``pin_memory_device`` of a DataLoader: empty, torch's own choice, where CUDA is not there."""
+    return "cuda" if backend().native is not None else ""
+
+
 def pin_memory(tensor: torch.Tensor) -> torch.Tensor:
     """``tensor.pin_memory()`` where host memory can be page-locked, else ``tensor`` itself."""
     chosen = backend()

@@ -58,7 +58,7 @@ def _near(value: Any, target: Any) -> Any:
     """A number in a CPU tensor goes to the device first: CUDA takes it from the host by itself, TorchTPU does not."""
     if not (isinstance(value, torch.Tensor) and isinstance(target, torch.Tensor)):
         return value
-    return value.to(target.device, target.dtype) if value.dim() == 0 and value.device.type == "cpu" else value
+    return value.to(target.device, target.dtype) if value.dim() == 0 and value.device != target.device else value
 
 
 def _is_mask(part: Any) -> bool:

@@ -59,6 +59,54 @@ def memory_stats(device: Any = None) -> dict[str, Any]:
     return dict(_unknown("memory_stats", {}) if value is None else value)
 
 
+def memory_stats_as_nested_dict(device: Any = None) -> dict[str, Any]:
+    """``memory_stats`` with a dict for each part of a name before a dot."""
+    return _nested(memory_stats(device))
+
+
+def _nested(figures: dict[str, Any]) -> dict[str, Any]:
+    nested: dict[str, Any] = {}
+    for key, value in figures.items():
+        *path, last = key.split(".")
+        place = nested
+        for part in path:
+            place = place.setdefault(part, {})
+        place[last] = value
+    return nested
+
+
+def memory_snapshot(mempool_id: Any = None) -> Any:
+    """The state of CUDA's allocator; empty where there is none."""
+    native = backend().native
+    return _unknown("memory_snapshot", []) if native is None else native.memory_snapshot(mempool_id)
+
+
+def host_memory_stats() -> dict[str, Any]:
+    """Figures of page-locked host memory; empty where CUDA is not there."""
+    native = backend().native
+    return _unknown("host_memory_stats", {}) if native is None else native.host_memory_stats()
+
+
+def host_memory_stats_as_nested_dict() -> dict[str, Any]:
+    """``host_memory_stats`` with a dict for each part of a name before a dot."""
+    return _nested(host_memory_stats())
+
+
+def set_per_process_memory_fraction(fraction: float, device: Any = None) -> None:
+    """Limit the memory of this process, on CUDA."""
+    native = backend().native
+    if native is None:
+        notice(f"set_per_process_memory_fraction: {backend().name} does not limit memory")
+    else:
+        native.set_per_process_memory_fraction(fraction, device)
+
+
+def get_per_process_memory_fraction(device: Any = None) -> float:
+    """The limit that ``set_per_process_memory_fraction`` set; 1.0, all of it, where CUDA is not there."""
+    native = backend().native
+    return 1.0 if native is None else native.get_per_process_memory_fraction(device)
+
+
 def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
     """The figures as text."""
     text = backend().memory("memory_summary", device)
@@ -93,6 +141,16 @@ def reset_max_memory_cached(device: Any = None) -> None:
 def reset_accumulated_memory_stats(device: Any = None) -> None:
     """Start the running totals afresh."""
     _act("reset_accumulated_memory_stats", device)
+
+
+def reset_peak_host_memory_stats() -> None:
+    """Start the maxima of page-locked host memory afresh."""
+    _act("reset_peak_host_memory_stats")
+
+
+def reset_accumulated_host_memory_stats() -> None:
+    """Start the running totals of page-locked host memory afresh."""
+    _act("reset_accumulated_host_memory_stats")
 
 
 def empty_cache() -> None:

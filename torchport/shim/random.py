@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import torch
@@ -41,6 +42,39 @@ def torch_manual_seed(seed: int) -> torch.Generator:
     """torch.manual_seed, which also reaches the accelerator. Returns the default CPU generator."""
     backend().seed_everything(int(seed))
     return torch.default_generator
+
+
+def Generator(device: Any = "cuda") -> torch.Generator:
+    """torch.Generator for a CUDA name or device: one for tensors on the accelerator, on CUDA with its number.
+
+    PyTorch/XLA has none of its own; one of the CPU serves it, and draws the numbers that the CPU draws.
+    """
+    chosen = backend()
+    wanted = torch.device(device)
+    if wanted.type not in ("cuda", chosen.device_type) or chosen.native is not None:
+        return torch.Generator(wanted)
+    return chosen.generator()
+
+
+@contextlib.contextmanager
+def fork_rng(devices: Any = None, enabled: bool = True) -> Iterator[None]:
+    """torch.random.fork_rng: within, random numbers are drawn without moving the generators on for what follows.
+
+    ``devices`` are CUDA's, and all of CUDA's where None; elsewhere the generator of the process's device is meant.
+    """
+    if backend().native is not None or not enabled:
+        with torch.random.fork_rng(devices, enabled):
+            yield
+        return
+    on_device = backend().accelerator and (devices is None or len(list(devices)) > 0)
+    state = torch.get_rng_state()
+    device_state = backend().get_rng_state() if on_device else None
+    try:
+        yield
+    finally:
+        torch.set_rng_state(state)
+        if device_state is not None:
+            backend().set_rng_state(device_state)
 
 
 def get_rng_state(device: Any = "cuda") -> torch.Tensor:

@@ -1,4 +1,4 @@
-"""Activation checkpointing on PyTorch/XLA, which has the reentrant form only."""
+"""Recomputing activations in the backward pass; PyTorch/XLA has the reentrant form only."""
 
 from __future__ import annotations
 
@@ -8,8 +8,33 @@ from typing import Any
 import torch
 
 from torchport.shim.notices import notice
+from torchport.shim.selection import backend
 
 _UNKNOWN_TO_XLA = ("context_fn", "determinism_check", "debug", "early_stop")
+
+
+def checkpoint(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """torch.utils.checkpoint.checkpoint: recompute ``function(*args)`` in the backward pass."""
+    return backend().checkpoint(function, args, kwargs)
+
+
+def checkpoint_sequential(functions: Any, segments: int, input: Any, **kwargs: Any) -> Any:
+    """torch.utils.checkpoint.checkpoint_sequential: recompute all of ``segments`` parts but the last."""
+    kwargs.setdefault("use_reentrant", True)
+    parts = list(functions.children()) if isinstance(functions, torch.nn.Sequential) else list(functions)
+    size = len(parts) // segments
+    for start in range(0, size * (segments - 1), size):
+        input = checkpoint(_in_order(parts[start : start + size]), input, **kwargs)
+    return _in_order(parts[size * (segments - 1) :])(input)
+
+
+def _in_order(parts: list[Any]) -> Callable[[Any], Any]:
+    def run(value: Any) -> Any:
+        for part in parts:
+            value = part(value)
+        return value
+
+    return run
 
 
 def checkpoint_on_xla(function: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:

@@ -17,6 +17,19 @@ import torch
 from torchport.shim.notices import notice
 
 
+class Off:
+    """A context manager and decorator that does nothing; plain methods, which torch.compile can trace."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *exception: object) -> None:
+        return None
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        return function
+
+
 class FinishedProcesses:
     """Stands for the ``ProcessContext`` of ``torch.multiprocessing.spawn`` where the work is done already."""
 
@@ -45,6 +58,12 @@ class Backend:
     saves_own_tensors: ClassVar[bool] = False
     """``torch.save`` of device tensors gives a file that every machine with this device can read."""
     scales_gradients: ClassVar[bool] = False
+    native: ClassVar[Any] = None
+    """torch.cuda, where streams, graphs and the like are really there."""
+    supports_foreach: ClassVar[bool] = True
+    """``foreach=True`` works in optimizers and in gradient clipping."""
+    supports_capturable: ClassVar[bool] = True
+    """``capturable=True`` works in optimizers."""
     recompiles_for_masks: ClassVar[bool] = False
     """``x[mask] = y`` compiles anew for each number of true elements, which it has to fetch."""
 
@@ -168,6 +187,10 @@ class Backend:
         """Restore what ``get_rng_state`` gave. Raises RuntimeError or ValueError for the state of another back end."""
         torch.set_rng_state(state.cpu())
 
+    def generator(self) -> torch.Generator:
+        """A new generator for tensors on the device."""
+        return torch.Generator(self.device_type)
+
     # Memory
 
     def memory(self, what: str, device: Any = None) -> Any:
@@ -201,6 +224,20 @@ class Backend:
     def launch(self, fn: Callable[..., Any], args: tuple[Any, ...], nprocs: int, options: Mapping[str, Any]) -> Any:
         """torch.multiprocessing.spawn with what this back end needs; ``options``: join, daemon, start_method."""
         return torch.multiprocessing.spawn(fn, args=args, nprocs=nprocs, **options)
+
+    # Kernels and settings
+
+    def attention_kernels(self, asked: list[Any]) -> list[Any] | None:
+        """Those of the ``SDPBackend`` kernels that may be asked for here; None where nothing can be chosen."""
+        return asked
+
+    def inference_mode(self, mode: Any) -> Any:
+        """torch.inference_mode."""
+        return torch.inference_mode(mode)
+
+    def set_matmul_precision(self, precision: str) -> None:
+        """torch.set_float32_matmul_precision, also for the device."""
+        torch.set_float32_matmul_precision(precision)
 
     # Loading, compiling, recomputing
 

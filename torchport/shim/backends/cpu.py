@@ -10,21 +10,8 @@ from typing import Any
 
 import torch
 
-from torchport.shim.backends.base import Backend, run_in_place, without
+from torchport.shim.backends.base import Backend, Off, run_in_place, without
 from torchport.shim.notices import notice
-
-
-class _Off:
-    """A context manager and decorator that does nothing; plain methods, which torch.compile can trace."""
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, *exception: object) -> None:
-        return None
-
-    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        return function
 
 
 class CpuBackend(Backend):
@@ -37,6 +24,7 @@ class CpuBackend(Backend):
     reported_type = "cuda"  # x.device.type == "cuda" was False on a CPU, and stays so
     autocast_type = "cuda"
     saves_own_tensors = True
+    supports_capturable = False
 
     def device_count(self) -> int:
         return 0
@@ -60,11 +48,14 @@ class CpuBackend(Backend):
         self, dtype: torch.dtype | None, enabled: bool, cache_enabled: bool | None, named: bool
     ) -> AbstractContextManager[Any]:
         if not named:  # torch.cuda.amp.autocast() disables itself without a GPU
-            return _Off()
+            return Off()
         return torch.autocast("cpu", dtype=dtype, enabled=enabled, cache_enabled=cache_enabled)
 
     def memory_action(self, what: str, device: Any = None) -> bool:
         return what in ("empty_cache", "ipc_collect")  # as torch.cuda's without a GPU
+
+    def attention_kernels(self, asked: list[Any]) -> list[Any] | None:
+        return [kernel for kernel in asked if kernel.name in ("FLASH_ATTENTION", "MATH")] or None
 
     def init_process_group(self, backend: str | None, arguments: Mapping[str, Any]) -> None:
         if backend is None or "nccl" in backend:

@@ -20,6 +20,7 @@ class CudaBackend(Backend):
     autocast_type = "cuda"
     saves_own_tensors = True
     scales_gradients = True
+    native = torch.cuda
 
     @classmethod
     def why_unusable(cls) -> str:
@@ -94,7 +95,7 @@ class CudaBackend(Backend):
 
     def memory_action(self, what: str, device: Any = None) -> bool:
         function = getattr(torch.cuda, what)
-        if what in ("empty_cache", "ipc_collect"):
+        if what in ("empty_cache", "ipc_collect") or "host" in what:
             function()
         else:
             function(device)

@@ -72,7 +72,8 @@ class TpuBackend(Backend):
             generator.manual_seed(seed % 2**64)
 
     def initial_seed(self) -> int:
-        return int(self._generators()[0].initial_seed())
+        # Generator.initial_seed() raises for the seed of a process, which may not fit into 63 bits
+        return int.from_bytes(bytes(self.get_rng_state()[:8].tolist()), "little")
 
     def get_rng_state(self) -> torch.Tensor:
         state: torch.Tensor = self._generators()[0].get_state()
@@ -133,6 +134,11 @@ class TpuBackend(Backend):
             return run_in_place(fn, args, options)
         torch.tpu.distributed.set_tpu_launch_env(nnodes=1, nproc_per_node=nprocs)
         return super().launch(fn, args, nprocs, {**options, "start_method": "spawn"})
+
+    # Kernels
+
+    def attention_kernels(self, asked: list[Any]) -> list[Any] | None:
+        return [kernel for kernel in asked if kernel.name in ("FLASH_ATTENTION", "OVERRIDEABLE", "MATH")] or None
 
     # Loading, compiling
 

@@ -18,14 +18,15 @@ import torch
 from torchport.shim.backends.base import (
     Backend,
     FinishedProcesses,
+    Off,
     run_in_place,
     without,
     world_size_from_environment,
 )
 from torchport.shim.batch_norm import right_running_statistics
+from torchport.shim.boundaries import mark_steps
 from torchport.shim.notices import notice
 from torchport.shim.parameters import keep_parameter_objects
-from torchport.shim.steps import mark_steps
 
 # PCI identifiers of TPU chips; a Google network card has the same vendor
 _VENDOR = "0x1ae0"
@@ -58,6 +59,7 @@ class XlaBackend(Backend):
     autocast_type = "xla"
     restores_storages = False
     recompiles_for_masks = True
+    supports_foreach = False
 
     def __init__(self) -> None:
         self._pending_seed: int | None = None
@@ -177,6 +179,9 @@ class XlaBackend(Backend):
         self.init()
         xm.set_rng_state(int.from_bytes(bytes(state.tolist()), "little"))
 
+    def generator(self) -> torch.Generator:
+        return torch.Generator()  # a generator of the CPU also fills tensors on the device, with numbers of the CPU
+
     # Memory
 
     def _memory_info(self) -> dict[str, int] | None:
@@ -244,6 +249,22 @@ class XlaBackend(Backend):
             notice(f"launch: nprocs={nprocs} is dropped: torch_xla.launch uses all {self.device_count()} device(s)")
         torch_xla.launch(fn, args=args, start_method=options.get("start_method", "spawn"))
         return None if options.get("join", True) else FinishedProcesses()
+
+    # Kernels and settings
+
+    def attention_kernels(self, asked: list[Any]) -> list[Any] | None:
+        return None
+
+    def inference_mode(self, mode: Any) -> Any:
+        if callable(mode):
+            return torch.no_grad()(mode)
+        return torch.no_grad() if mode else Off()
+
+    def set_matmul_precision(self, precision: str) -> None:
+        import torch_xla.backends
+
+        torch.set_float32_matmul_precision(precision)
+        torch_xla.backends.set_mat_mul_precision({"medium": "default"}.get(precision, precision))
 
     # Compiling, recomputing
 

@@ -23,8 +23,8 @@ SHIM_FUNCTIONS = {
 }
 """Module, name, and what stands for it in the shim. The names that torch.cuda and the shim share are added to these."""
 
-NOT_SHARED = frozenset({"OutOfMemoryError", "device", "device_count", "is_available"})
-"""Names of the shim that stand in torch.cuda too and are not replaced by it: questions, and other meanings."""
+NOT_SHARED = frozenset({"OutOfMemoryError", "device", "device_count", "is_available", "nvtx", "profiler"})
+"""Names of the shim that stand in torch.cuda too and are not replaced by it: questions, other meanings, modules."""
 
 SUBMODULES = ("torch.cuda.memory", "torch.cuda.random", "torch.cuda.streams", "torch.cuda.graphs")
 """Where torch.cuda's functions stand a second time."""
