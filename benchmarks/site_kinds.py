@@ -33,7 +33,7 @@ CUDA = re.compile(r"torch\.(cuda|backends\.cuda|backends\.cudnn|version\.cuda|_C
 DEVICE = re.compile(r"cuda(:|:\d+|:%[ds]|:\{.*\})?")
 TYPE = re.compile(r"torch\.cuda\.\w+Tensor")
 VARIABLE = re.compile(
-    r"CUDA_(VISIBLE_DEVICES|LAUNCH_BLOCKING|DEVICE_\w+|HOME|PATH)(=.*)?|CUBLAS_WORKSPACE_CONFIG|NCCL_[A-Z_]+(=.*)?"
+    r"CUDA_(VISIBLE_DEVICES|LAUNCH_BLOCKING|DEVICE_\w+|HOME|PATH)(=.*)?|CUBLAS_WORKSPACE_CONFIG|NCCL_[A-Z_]+(=\S*)?"
     r"|PYTORCH_CUDA_ALLOC_CONF|TORCH_CUDA_ARCH_LIST|TORCH_NCCL_\w+"
 )
 NCCL = re.compile(r"nccl|\w+:nccl(,.*)?|.*,\w+:nccl")

@@ -31,6 +31,8 @@ UNCALLED = "it is handed on without a call, and for this target the whole call i
 VALUE = "its value is used, or it stands in an expression; for this target there are only statements in its place"
 DROP = "="
 """What a name becomes whose calls are taken out."""
+NEUTRAL = "torch.profiler."
+"""What is there for every device needs no import of a back end."""
 STORED = "the program replaces it; a migrated caller no longer goes through it"
 
 
@@ -133,7 +135,7 @@ def _use(rule: Rule, new: str, node: ast.expr, site: ast.expr, found: Qualified,
         text = replace_name(context.source(site), _in_this_file(new, context))
     except TooDeep as error:
         return context.leave(rule, node, str(error))
-    return context.rewrite(rule, site, New(site, text), doubt=found.doubt)
+    return context.rewrite(rule, site, New(site, text, accelerator=not new.startswith(NEUTRAL)), doubt=found.doubt)
 
 
 def _in_this_file(new: str, context: Context) -> str:

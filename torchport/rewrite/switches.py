@@ -36,7 +36,7 @@ def autocast_state(rule: Rule, context: Context) -> Iterator[Finding]:
         new = STATES[found.name]
         if isinstance(node, ast.Attribute) or node.id == new:
             name = f"{context.source(node.value)}.{new}" if isinstance(node, ast.Attribute) else new
-            yield context.rewrite(rule, call, New(call, f"{name}(shim.accelerator_type())"), doubt=found.doubt)
+            yield context.rewrite(rule, call, New(call, f"{name}({context.spell.compared()})"), doubt=found.doubt)
         else:
             yield context.leave(rule, node, rule.reason)
 
