@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 
 from torchport.analysis.carriers import carriers
 from torchport.analysis.devices import NAMED, Groups, Key, Use, key_of
 from torchport.analysis.flows import SAME, same_values, scope_of
-from torchport.analysis.names import line_mark
+from torchport.analysis.names import chain, line_mark
 from torchport.analysis.parameters import Signatures
 from torchport.analysis.uses import find_uses, odd_texts
 from torchport.model import Effect, Finding, Review, Rule
 from torchport.rewrite.context import Context, New
 from torchport.rewrite.forms import TESTS, new_text
-from torchport.rewrite.guards import KERNEL_REASON, guards_kernel, is_available
+from torchport.rewrite.guards import KERNEL_REASON, WORKER, guards_kernel, is_available, workers
 
 ELSEWHERE = frozenset(
     (
@@ -91,6 +92,21 @@ def device_strings(rule: Rule, context: Context) -> Iterator[Finding]:
             use.proof or use.text.index is not None or any(NAMED.search(key[1]) for key in use.keys) for use in group
         )
         yield from _group(rule, context, group, proved)
+    yield from _in_workers(rule, context)
+
+
+def _in_workers(rule: Rule, context: Context) -> Iterator[Finding]:
+    """``device=self.device`` in a data set whose default device is the accelerator."""
+    ours = re.compile(rf"cuda|{re.escape(context.spell.device())}|{re.escape(context.spell.text())}")
+    for function in workers(context):
+        owner = context.tree.parents[function]
+        start = next((n for n in getattr(owner, "body", []) if getattr(n, "name", "") == "__init__"), None)
+        defaults = [*start.args.defaults, *start.args.kw_defaults] if isinstance(start, ast.FunctionDef) else []
+        if not any(default is not None and ours.search(context.source(default)) for default in defaults):
+            continue
+        for node in ast.walk(function):
+            if isinstance(node, ast.keyword) and node.arg == "device" and chain(node.value)[:1] == ["self"]:
+                yield context.leave(rule, node.value, WORKER)
 
 
 def _taken_elsewhere(context: Context, use: Use) -> bool:

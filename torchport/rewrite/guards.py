@@ -10,6 +10,14 @@ from torchport.rewrite.context import Context
 
 AVAILABLE = ("torch.cuda.is_available", "torch.accelerator.is_available", "torchport.shim.is_available")
 KERNEL = re.compile(r"cuda|triton|flash_attn|xformers|apex|cupy|(^|_)_?C$|_ext$|_kernel", re.IGNORECASE)
+LIBRARY = re.compile(r"triton|flash_attn|xformers|apex|cupy|bitsandbytes|(^|_)_?C$|_ext$", re.IGNORECASE)
+"""Names that say it of the kernel even where the name of the test is CUDA's: ``if available: to_cuda(model)`` moves."""
+EXTENSION = re.compile(r"\w_cuda$|^cuda_\w|_cuda_\w")
+"""Modules and functions that a project builds for CUDA: ``fused_adam_cuda``."""
+ANSWERS = re.compile(
+    r"^_?(should_|can_)?(use|has|is|supports?)_\w*(kernel|custom|fused|triton|flash|xformers|plugin)", re.IGNORECASE
+)
+"""Functions that answer whether a kernel can be used."""
 WORKER = (
     "it runs in a worker process of the loader, which cannot open a TPU; hand on CPU tensors and move the batch in the "
     "training loop"
@@ -27,7 +35,59 @@ def is_available(context: Context, node: ast.expr) -> bool:
 
 def guards_kernel(context: Context, node: ast.AST) -> bool:
     """Whether ``node`` decides on a call of a function whose name says that it is a CUDA kernel."""
-    return any(_kernel_call(context, n) for part in decided(context, node) for n in ast.walk(part))
+    function = context.tree.function(node)
+    return _decides_on(context, node, KERNEL) or bool(ANSWERS.search(getattr(function, "name", "")))
+
+
+def _decides_on(context: Context, node: ast.AST, names: re.Pattern[str]) -> bool:
+    """Whether a kernel runs only where the test around ``node`` is true, or the test itself asks for one."""
+    if _asks_for_library(context, node):
+        return True
+    parts = [*decided(context, node), *(part for read in flag_reads(context, node) for part in decided(context, read))]
+    return any(_kernel_call(context, n, names) or _library_import(n) for part in parts for n in ast.walk(part))
+
+
+def flag_reads(context: Context, node: ast.AST) -> list[ast.expr]:
+    """Where the flag is read that takes the test around ``node``, if it is read in one place alone.
+
+    A flag with other readers decides on more than a kernel: were it held back, they would stay on the CPU unseen.
+    """
+    child: ast.AST = node
+    for parent in context.tree.ancestors(node):
+        if isinstance(parent, ast.Assign) and len(parent.targets) == 1:
+            name = ast.unparse(parent.targets[0])
+            found = [n for n in context.tree.names if isinstance(n.ctx, ast.Load) and ast.unparse(n) == name]
+            return [*found] if len(found) == 1 else []
+        if not isinstance(parent, ast.BoolOp | ast.Compare | ast.UnaryOp | ast.Call | ast.Attribute):
+            return []
+        if isinstance(parent, ast.Call) and child is not parent.func:
+            return []
+        child = parent
+    return []
+
+
+def _asks_for_library(context: Context, node: ast.AST) -> bool:
+    """``x.is_cuda and HAS_TRITON``: the other half of the test asks for a library of CUDA."""
+    child: ast.AST = node
+    for parent in context.tree.ancestors(node):
+        if isinstance(parent, ast.BoolOp) and isinstance(parent.op, ast.And):
+            others = [n for value in parent.values if value is not child for n in ast.walk(value)]
+            names = [(chain(n) or [""])[-1] for n in others if isinstance(n, ast.Name | ast.Attribute)]
+            there = [
+                ast.unparse(n.left) for n in others if isinstance(n, ast.Compare) and isinstance(n.ops[0], ast.IsNot)
+            ]
+            return any(LIBRARY.search(n) for n in names) or any(EXTENSION.search(n) for n in there)
+        if isinstance(parent, ast.stmt):
+            return False
+        child = parent
+    return False
+
+
+def _library_import(node: ast.AST) -> bool:
+    """``import fused_adam_cuda``, as it stands in a branch."""
+    names = [alias.name for alias in node.names] if isinstance(node, ast.Import | ast.ImportFrom) else []
+    module = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+    return any(LIBRARY.search(name) or EXTENSION.search(name) for name in (*names, *module))
 
 
 def decided(context: Context, node: ast.AST) -> list[ast.AST]:
@@ -70,17 +130,25 @@ def following(context: Context, statement: ast.stmt) -> list[ast.AST]:
     return []
 
 
-def chooses_cuda(context: Context, node: ast.AST) -> str:
-    """Why a test stays that chooses a package or a provider which exists for CUDA alone."""
+def chooses_cuda(context: Context, node: ast.expr) -> str:
+    """Why a test stays that chooses a package, a provider or a kernel which exists for CUDA alone."""
+    found = context.qualify(node)
+    if any(_chooses_package(context, place) for place in (node, *flag_reads(context, node))):
+        return PACKAGE_REASON
+    available = found is not None and found.name in AVAILABLE
+    return KERNEL_REASON if available and _decides_on(context, node, LIBRARY) else ""
+
+
+def _chooses_package(context: Context, node: ast.AST) -> bool:
     child: ast.AST = node
     for parent in context.tree.ancestors(node):
         if isinstance(parent, ast.IfExp) and child is parent.test:
             texts = [n.value for n in ast.walk(parent) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
-            return PACKAGE_REASON if any(PACKAGE.search(text) for text in texts) else ""
+            return any(PACKAGE.search(text) for text in texts)
         if isinstance(parent, ast.stmt):
-            return ""
+            return False
         child = parent
-    return ""
+    return False
 
 
 def scripted(context: Context) -> list[ast.AST]:
@@ -120,17 +188,40 @@ def workers(context: Context) -> list[ast.AST]:
         dataset = isinstance(owner, ast.ClassDef) and any("Dataset" in ast.unparse(base) for base in owner.bases)
         if function.name in names or (dataset and function.name in ("__getitem__", "__getitems__", "__iter__")):
             found.append(function)
+    return _with_callees(context, found)
+
+
+def _with_callees(context: Context, nodes: list[ast.AST]) -> list[ast.AST]:
+    """The functions, and those of the file and methods of their class that they call, however deep."""
+    found = [*nodes]
+    for node in found:
+        owner = context.tree.parents[node]
+        called = {ast.unparse(n.func) for n in ast.walk(node) if isinstance(n, ast.Call)}
+        for function in context.tree.definitions:
+            around = context.tree.parents[function]
+            name = f"self.{function.name}" if isinstance(around, ast.ClassDef) else function.name
+            reached = around is owner if isinstance(around, ast.ClassDef) else around is context.tree.module
+            if name in called and reached and function not in found:
+                found.append(function)
     return found
 
 
-def _kernel_call(context: Context, node: ast.AST) -> bool:
+def _kernel_call(context: Context, node: ast.AST, names: re.Pattern[str]) -> bool:
     if not isinstance(node, ast.Call):
         return False
+    if isinstance(node.func, ast.Subscript):
+        return _launch(node.func)
     found = context.qualify(node.func) if isinstance(node.func, ast.Name | ast.Attribute) else None
     if found is not None:
         name = found.name
-        return (not name.startswith("torch.") and bool(KERNEL.search(name))) or name.startswith("torch.ops.")
+        return (not name.startswith("torch.") and bool(names.search(name))) or name.startswith("torch.ops.")
     func = node.func
     if isinstance(func, ast.Attribute):
-        return func.attr not in ("cuda", "is_cuda") and bool(KERNEL.search(func.attr))
-    return isinstance(func, ast.Name) and bool(KERNEL.search(func.id))
+        return func.attr not in ("cuda", "is_cuda") and bool(names.search(func.attr))
+    return isinstance(func, ast.Name) and bool(names.search(func.id))
+
+
+def _launch(func: ast.Subscript) -> bool:
+    """``kernel[grid](x)``, a launch of Triton or Numba; ``layers[i](x)`` is none."""
+    size = (chain(func.slice) or [""])[-1]
+    return "grid" in size.lower() or isinstance(func.slice, ast.Lambda | ast.Tuple)
