@@ -130,7 +130,7 @@ def printed(text: str) -> str:
 def test_answers_are_those_of_the_original(name: str) -> None:
     accelerator = name in ("xla", "tpu")
     texts = programs(*(('"cuda"', "True") if accelerator else (CHOSEN, "torch.cuda.is_available()")))
-    migrator = Migrator(load_rules(), "portable")
+    migrator = Migrator(tuple(rule for rule in load_rules() if not rule.lint_only), "portable")
     different, moved = [], 0
     for text in texts:
         outcome = migrator(Source("program.py", text, "utf-8", False))

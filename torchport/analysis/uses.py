@@ -16,6 +16,8 @@ from torchport.analysis.scopes import FUNCTIONS, Tree
 
 ODD = re.compile(r"cuda(:[\w{,%]|\{)")
 TYPE = "it is a key or a type argument; whether it names a device depends on the data"
+GROUPS = re.compile(r"cuda:[a-z]+(,[a-z]+:[a-z]+)+|cuda:nccl")
+"""Back ends of a process group, device by device: ``cuda:nccl,cpu:gloo``."""
 UNSEEN_LIST = "a list whose use is not seen here"
 CASE = "this pattern of `case` is more than a name; write it as `if`"
 KEYWORD_KEYS = "a key of this dictionary is the name 'cuda'; write the dictionary with braces"
@@ -58,6 +60,7 @@ def odd_texts(tree: Tree) -> Iterator[ast.Constant | ast.JoinedStr]:
         if not isinstance(value, str) or _widest(tree, node) is not None:
             continue
         odd = value in ("cuda", "cuda:") if isinstance(node, ast.JoinedStr) else bool(ODD.match(value))
+        odd = odd and not GROUPS.fullmatch(value)
         if odd and not isinstance(tree.parents[node], ast.Expr | ast.JoinedStr | ast.FormattedValue):
             yield node
 

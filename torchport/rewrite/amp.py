@@ -51,6 +51,9 @@ def _partial(rule: Rule, context: Context, call: ast.Call, doubt: str) -> Iterat
         yield context.leave(rule, call, VALUE)
         return
     keep = device_text(device) is None
+    if not keep and len(call.keywords) == 1:
+        yield context.rewrite(rule, call, New(call, "shim.autocast"), doubt=doubt)
+        return
     source = context.source(call)
 
     def arguments(old: list[cst.Arg]) -> list[cst.Arg]:
@@ -102,6 +105,9 @@ def with_device(rule: Rule, context: Context) -> Iterator[Finding]:
     for node, found in context.uses(*WITH_DEVICE):
         new, keyword = WITH_DEVICE[found.name]
         call = context.tree.parents[node]
+        if isinstance(call, ast.Call) and call.args == [node] and context.named(call.func, "functools.partial"):
+            yield _partial_with_device(rule, context, call, new, keyword, found.doubt)
+            continue
         if not (isinstance(call, ast.Call) and call.func is node):
             if not _only_a_type(context, node, call):
                 yield context.leave(rule, node, VALUE)
@@ -118,6 +124,21 @@ def with_device(rule: Rule, context: Context) -> Iterator[Finding]:
             yield context.rewrite(rule, call, New(call, new), doubt=found.doubt)
             continue
         yield _without_device(rule, context, call, new, keyword, found.doubt)
+
+
+def _partial_with_device(rule: Rule, context: Context, call: ast.Call, new: str, keyword: str, doubt: str) -> Finding:
+    """``partial(torch.amp.custom_fwd, device_type="cuda")`` is ``shim.custom_fwd``."""
+    device = next((k.value for k in call.keywords if k.arg == keyword), None)
+    if device is None or device_text(device) is None or starred(call):
+        return context.leave(rule, call, VALUE)
+    if len(call.keywords) == 1:
+        return context.rewrite(rule, call, New(call, new), doubt=doubt)
+    source, function = context.source(call), new.replace("shim", context.shim, 1)
+
+    def arguments(old: list[cst.Arg]) -> list[cst.Arg]:
+        return [with_value(old[0], function), *(a for a in old[1:] if keyword_of(a) != keyword)]
+
+    return context.change(rule, call, lambda: change_call(source, None, arguments), doubt=doubt)
 
 
 def _without_device(rule: Rule, context: Context, call: ast.Call, new: str, keyword: str, doubt: str) -> Finding:

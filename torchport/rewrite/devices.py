@@ -17,6 +17,7 @@ from torchport.model import Effect, Finding, Review, Rule
 from torchport.rewrite.context import Context, New
 from torchport.rewrite.forms import TESTS, new_text
 from torchport.rewrite.guards import KERNEL_REASON, WORKER, guards_kernel, is_available, workers
+from torchport.rewrite.spread import SPREAD, owner, spread_over_gpus
 
 ELSEWHERE = frozenset(
     (
@@ -81,8 +82,11 @@ def device_strings(rule: Rule, context: Context) -> Iterator[Finding]:
     members: dict[Key | int, list[Use]] = defaultdict(list)
     yardsticks = _yardsticks(context) if uses else set()
     knows_xla = bool(uses) and _knows_xla(context)
+    spread = spread_over_gpus(context) if uses else set()
     for number, use in enumerate(uses):
         _check_test(context, use, knows_xla)
+        if use.text.index and owner(context, use.text.node) in spread:
+            use.role, use.reason = "fixed", SPREAD
         use.yardstick = not yardsticks.isdisjoint(use.keys)
         members[groups.find(use.keys[0]) if use.keys else number].append(use)
     for node in odd_texts(context.tree):

@@ -14,6 +14,9 @@ from torchport.rewrite.cst import change_call, keyword_of, with_value
 if TYPE_CHECKING:
     import libcst as cst
 
+RPC = "it starts processes of torch.distributed.rpc, not one for each device"
+GLOO = "its processes talk over gloo, on the CPU; whether there is one for each device is not seen here"
+POSITION = "device_ids is given by position; name it, so that it can be told from the others"
 UNSEEN = "whether it is a list or None is not seen here; write shim.device_ids(number)"
 OTHER = "it is not seen whether this reaches DistributedDataParallel; if so, write shim.device_ids(number)"
 DDP = "torch.nn.parallel.DistributedDataParallel"
@@ -28,9 +31,8 @@ def device_ids(rule: Rule, context: Context) -> Iterator[Finding]:
         ids = next((k.value for k in call.keywords if k.arg == "device_ids"), None)
         output = next((k.value for k in call.keywords if k.arg == "output_device"), None)
         if len(call.args) > 1 and context.named(call.func, DDP):
-            yield context.leave(
-                rule, call, "device_ids is given by position; name it, so that it can be told from the others"
-            )
+            if not _migrated(context, call.args[1]):
+                yield _by_position(rule, context, call)
             continue
         if ids is None or (isinstance(ids, ast.Constant) and ids.value is None) or _migrated(context, ids):
             if output is not None and not isinstance(output, ast.Constant):
@@ -56,6 +58,20 @@ def device_ids(rule: Rule, context: Context) -> Iterator[Finding]:
             yield context.rewrite(rule, ids, New(ids, f"shim.device_ids({inner})"))
         else:
             yield context.change(rule, call, lambda c=call, i=inner: _without_output(context, c, i))  # type: ignore[misc]
+
+
+def _by_position(rule: Rule, context: Context, call: ast.Call) -> Finding:
+    """``DDP(model, [rank], rank)``: the second argument is ``device_ids``, the third ``output_device``."""
+    ids, rest = call.args[1], call.args[2:]
+    same = not rest or (isinstance(ids, ast.List) and len(ids.elts) == 1 and ast.dump(ids.elts[0]) == ast.dump(rest[0]))
+    if not isinstance(ids, ast.List) or len(rest) > 1 or not same:
+        return context.leave(rule, call, POSITION)
+    source, inner = context.source(call), ", ".join(map(context.source, ids.elts))
+
+    def arguments(old: list[cst.Arg]) -> list[cst.Arg]:
+        return [old[0], with_value(old[1], f"{context.shim}.device_ids({inner})"), *old[2 + len(rest) :]]
+
+    return context.change(rule, call, lambda: change_call(source, None, arguments))
 
 
 def _other_ids(rule: Rule, context: Context) -> Iterator[Finding]:
@@ -112,11 +128,22 @@ def group_backend(rule: Rule, context: Context) -> Iterator[Finding]:
 def spawn(rule: Rule, context: Context) -> Iterator[Finding]:
     """``mp.spawn`` of processes that each drive a device; those of torch.distributed.rpc are something else."""
     rpc = any(name.startswith("torch.distributed.rpc") for name in context.resolved)
+    gloo = _only_gloo(context)
     for node, found in context.uses("torch.multiprocessing.spawn"):
-        if rpc:
-            yield context.leave(rule, node, "it starts processes of torch.distributed.rpc, not one for each device")
+        if rpc or gloo:
+            yield context.leave(rule, node, RPC if rpc else GLOO)
         else:
             yield context.rewrite(rule, node, New(node, "shim.launch"), doubt=found.doubt)
+
+
+def _only_gloo(context: Context) -> bool:
+    """Whether every process group of the file is one of the CPU, by a name that is written there."""
+    backends = []
+    for call in context.calls(*GROUP):
+        named = next((k.value for k in call.keywords if k.arg == "backend"), None)
+        first = call.args[0] if call.args else named
+        backends.append(first.value if isinstance(first, ast.Constant) else None)
+    return bool(backends) and set(backends) <= {"gloo", "mpi"}
 
 
 def nccl(rule: Rule, context: Context) -> Iterator[Finding]:

@@ -11,6 +11,7 @@ from torchport.analysis.literals import device_text
 from torchport.model import Finding, Rule
 from torchport.rewrite.context import Context
 from torchport.rewrite.cst import argument, change_method, source_of, with_keyword
+from torchport.rewrite.spread import SPREAD, owner, spread_over_gpus
 
 if TYPE_CHECKING:
     import libcst as cst
@@ -27,6 +28,7 @@ DTYPES = {
 
 def cuda_method(rule: Rule, context: Context) -> Iterator[Finding]:
     """``x.cuda(...)`` becomes ``x.to(shim.device(...), ...)``."""
+    spread = spread_over_gpus(context)
     for node in context.tree.attributes:
         if node.attr != "cuda" or not isinstance(node.ctx, ast.Load) or context.qualify(node) is not None:
             continue
@@ -49,6 +51,8 @@ def cuda_method(rule: Rule, context: Context) -> Iterator[Finding]:
             yield context.leave(
                 rule, parent, "its arguments are handed on with a star, so that the device among them is not seen"
             )
+        elif parent.args and owner(context, node) in spread:
+            yield context.leave(rule, parent, SPREAD)
         else:
             yield _moved(rule, context, parent)
 

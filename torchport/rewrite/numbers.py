@@ -15,6 +15,7 @@ from torchport.model import Finding, Rule
 from torchport.rewrite.context import Context, New
 from torchport.rewrite.cst import argument, change_call, keyword_of
 from torchport.rewrite.guards import is_available
+from torchport.rewrite.spread import SPREAD, owner, spread_over_gpus
 
 if TYPE_CHECKING:
     import libcst as cst
@@ -114,7 +115,7 @@ def _proved(context: Context) -> set[str]:
 
 def _handed(rule: Rule, context: Context) -> Iterator[Finding]:
     """Numbers in the place of a device argument."""
-    proved = _proved(context)
+    proved, spread = _proved(context), spread_over_gpus(context)
     counted = {
         ast.unparse(target)
         for call in context.calls(*CURRENT, "torchport.shim.current_device")
@@ -124,7 +125,9 @@ def _handed(rule: Rule, context: Context) -> Iterator[Finding]:
     for call in context.tree.calls:
         for node, ours in _device_arguments(context, call):
             doubt = "" if ours else "the function is not PyTorch's, and what it makes of a number is not seen here"
-            if isinstance(node, ast.Constant) and type(node.value) is int:
+            if isinstance(node, ast.Constant) and type(node.value) is int and owner(context, node) in spread:
+                yield context.leave(rule, node, SPREAD)
+            elif isinstance(node, ast.Constant) and type(node.value) is int:
                 yield context.rewrite(rule, node, New(node, context.spell.place(str(node.value))), doubt=doubt)
             elif ours and isinstance(node, ast.Call) and context.named(node.func, *CURRENT):
                 context.claimed.add(node.func)

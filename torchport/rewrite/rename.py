@@ -22,6 +22,7 @@ from torchport.model import Finding, Rule
 from torchport.rewrite.context import NO_SPELLING, Context, New
 from torchport.rewrite.cst import TooDeep, replace_name
 from torchport.rewrite.guards import chooses_cuda
+from torchport.rewrite.spread import COUNT, scales_with_gpus
 from torchport.rewrite.statements import removal, replacement
 
 TORCH = re.compile(r"(?<![\w.])torch\.")
@@ -124,6 +125,8 @@ def _use(rule: Rule, new: str, node: ast.expr, site: ast.expr, found: Qualified,
         return context.leave(rule, node, "the shim has a function in its place, so it cannot stand as a class")
     if reason := chooses_cuda(context, node):
         return context.leave(rule, node, reason)
+    if found.name == "torch.cuda.device_count" and scales_with_gpus(context, node):
+        return context.leave(rule, node, COUNT)
     if found.name in context.patched:
         return context.leave(rule, node, PATCHED.format(line_mark(context.patched[found.name])))
     if new.startswith(DROP):
