@@ -65,16 +65,54 @@ def step_loops(tree: Tree) -> tuple[list[Step], list[ast.Call]]:
     return sorted(inner, key=lambda s: s.loop.lineno), homeless
 
 
+def batch_comprehensions(tree: Tree) -> list[ast.comprehension]:
+    """``[model(x.cuda()) for x in loader]``: a loop over batches written as an expression, outside other steps."""
+    loops = {step.loop for step in step_loops(tree)[0]}
+    return [part for part in tree.every(ast.comprehension) if _computes(tree, part) and not _within(tree, part, loops)]
+
+
+def _computes(tree: Tree, part: ast.comprehension) -> bool:
+    """Whether the items come from a loader and are moved and handed to a function that computes."""
+    iterated = part.iter
+    while isinstance(iterated, ast.Call) and iterated.args and not LOADER.search(_last_name(iterated)):
+        iterated = iterated.args[0]
+    whole = tree.parents[part]
+    names = {n.id for n in ast.walk(part.target) if isinstance(n, ast.Name)}
+    body = [whole.key, whole.value] if isinstance(whole, ast.DictComp) else [getattr(whole, "elt", whole)]
+    moves = [
+        n for root in body for n in ast.walk(root) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)
+    ]
+    return bool(LOADER.search(_last_name(iterated))) and any(
+        isinstance(move.func, ast.Attribute)
+        and move.func.attr in ("cuda", "to")
+        and isinstance(move.func.value, ast.Name)
+        and move.func.value.id in names
+        and isinstance(tree.parents[move], ast.Call)
+        and _is_used(tree, move, move.func.value.id)
+        for move in moves
+    )
+
+
+def _within(tree: Tree, node: ast.AST, loops: set[Loop]) -> bool:
+    return any(parent in loops for parent in tree.ancestors(node))
+
+
 def has_boundary(tree: Tree, loop: Loop) -> bool:
     """Whether the loop marks its steps already: by the shim, by torch_xla, or by a loader of torch_xla."""
-    if isinstance(loop, ast.For | ast.AsyncFor):
-        for node in ast.walk(loop.iter):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute):
-                found = qualify(tree, node.func)
-                name = found.name if found else ast.unparse(node.func)
-                if name == "torchport.shim.steps" or name.rpartition(".")[2] in ("MpDeviceLoader", "per_device_loader"):
-                    return True
+    if isinstance(loop, ast.For | ast.AsyncFor) and marks_steps(tree, loop.iter):
+        return True
     return any(loop in tree.ancestors(call) for call in _boundaries(tree))
+
+
+def marks_steps(tree: Tree, iterable: ast.expr) -> bool:
+    """Whether a loop over ``iterable`` marks its steps already, since that is what it does."""
+    for node in ast.walk(iterable):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute):
+            found = qualify(tree, node.func)
+            name = found.name if found else ast.unparse(node.func)
+            if name == "torchport.shim.steps" or name.rpartition(".")[2] in ("MpDeviceLoader", "per_device_loader"):
+                return True
+    return False
 
 
 def _boundaries(tree: Tree) -> list[ast.Call]:

@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import replace
 
-from torchport.analysis.loops import has_boundary, step_loops
+from torchport.analysis.loops import batch_comprehensions, has_boundary, marks_steps, step_loops
 from torchport.model import Edit, Finding, Rule
 from torchport.rewrite.context import Context, New
 
@@ -18,6 +18,8 @@ HOMELESS = (
     "no loop around this optimizer step is seen in this file; mark the end of each step where the loop is, with "
     "shim.steps(...) or shim.sync()"
 )
+
+EXPRESSION = "a loop over batches inside an expression: write it as a loop that ends its body with shim.sync()"
 
 
 def step_boundary(rule: Rule, context: Context) -> Iterator[Finding]:
@@ -31,19 +33,28 @@ def step_boundary(rule: Rule, context: Context) -> Iterator[Finding]:
         if isinstance(step.loop, ast.AsyncFor):
             yield context.leave(rule, step.loop.iter, "an asynchronous loop: call shim.sync() at the end of its body")
         elif isinstance(step.loop, ast.For) and context.spell.portable:
-            iterable = step.loop.iter
-            source = context.source(iterable)
-            bare = isinstance(iterable, ast.Tuple) and (
-                not source.startswith("(") or context.text.span(iterable.elts[0])[0] == context.text.span(iterable)[0]
-            )
-            bare = bare or (isinstance(iterable, ast.Yield | ast.YieldFrom) and not source.startswith("("))
-            text = f"shim.steps(({source}))" if bare else f"shim.steps({source})"
-            yield context.rewrite(rule, iterable, New(iterable, text))
+            yield _handed_on(rule, context, step.loop.iter)
         else:
             yield _marked(rule, context, step.loop)
+    for part in batch_comprehensions(context.tree):
+        if not marks_steps(context.tree, part.iter):
+            found = _handed_on(rule, context, part.iter) if context.spell.portable else None
+            yield found or context.leave(rule, part.iter, EXPRESSION)
     for call in homeless:
         if not has_boundary_nearby(context, call):
             yield context.leave(rule, call, HOMELESS)
+
+
+def _handed_on(rule: Rule, context: Context, iterable: ast.expr) -> Finding:
+    """``shim.steps(iterable)``, with brackets of its own where the iterable has none."""
+    source = context.source(iterable)
+    bare = isinstance(iterable, ast.Tuple) and (
+        not source.startswith("(") or context.text.span(iterable.elts[0])[0] == context.text.span(iterable)[0]
+    )
+    bare = bare or (isinstance(iterable, ast.Yield | ast.YieldFrom) and not source.startswith("("))
+    return context.rewrite(
+        rule, iterable, New(iterable, f"shim.steps(({source}))" if bare else f"shim.steps({source})")
+    )
 
 
 def has_boundary_nearby(context: Context, call: ast.AST) -> bool:
