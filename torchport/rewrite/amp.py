@@ -10,6 +10,8 @@ from torchport.analysis.literals import device_text
 from torchport.model import Finding, Rule
 from torchport.rewrite.context import Context, New
 from torchport.rewrite.cst import change_call, keyword_of, with_keyword, with_value
+from torchport.rewrite.precision import autocast_alone, decorators_alone, starred
+from torchport.rewrite.scaler import scaler_alone
 
 if TYPE_CHECKING:
     import libcst as cst
@@ -25,13 +27,11 @@ WITH_DEVICE = {
 }
 
 
-def starred(call: ast.Call) -> bool:
-    """Whether the call hands on arguments that are not seen."""
-    return any(isinstance(a, ast.Starred) for a in call.args) or any(k.arg is None for k in call.keywords)
-
-
 def autocast(rule: Rule, context: Context) -> Iterator[Finding]:
     """``torch.autocast("cuda", dtype=torch.float16)`` becomes ``shim.autocast(dtype=torch.float16)``."""
+    if not context.spell.portable:
+        yield from autocast_alone(rule, context, *AUTOCAST)
+        return
     for node, found in context.uses(*AUTOCAST):
         call = context.tree.parents[node]
         if isinstance(call, ast.Call) and call.args[:1] == [node] and context.named(call.func, "functools.partial"):
@@ -102,6 +102,10 @@ def _portable(context: Context, given: dict[str, ast.expr]) -> bool:
 
 def with_device(rule: Rule, context: Context) -> Iterator[Finding]:
     """``torch.amp.GradScaler("cuda", ...)`` becomes ``shim.GradScaler(...)``."""
+    if not context.spell.portable:
+        yield from scaler_alone(rule, context, "torch.amp.GradScaler")
+        yield from decorators_alone(rule, context, "torch.amp")
+        return
     for node, found in context.uses(*WITH_DEVICE):
         new, keyword = WITH_DEVICE[found.name]
         call = context.tree.parents[node]

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from torchport.model import Finding, Rule
-from torchport.rewrite.amp import starred
 from torchport.rewrite.context import Context, New
 from torchport.rewrite.cst import argument, change_call, keyword_of, with_keyword
+from torchport.rewrite.precision import starred
 
 if TYPE_CHECKING:
     import libcst as cst
