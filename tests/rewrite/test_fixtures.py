@@ -145,6 +145,6 @@ def test_every_rule_has_a_case(
 ) -> None:
     seen = set()
     for case in ALL:
-        outcome = inspect(read(case)) if case in LINTED else migrate(read(case))
-        seen |= {finding.code for finding in [*outcome.applied, *outcome.left]}
+        outcomes = [inspect(read(case))] if case in LINTED else [migrate(read(case), target=t) for t in TARGETS]
+        seen |= {finding.code for outcome in outcomes for finding in [*outcome.applied, *outcome.left]}
     assert {rule.code for rule in rules} == seen

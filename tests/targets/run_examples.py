@@ -52,8 +52,6 @@ def main(target: str) -> None:
     names = {name: resolve(name, modules) for name in sys.stdin.read().split()}
     os.chdir(tempfile.mkdtemp())
     torch.save({"w": torch.ones(2)}, "a.pt")
-    given = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29537", "RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0"}
-    os.environ.update(given)
     examples = {rule.code: run(rule.example[target]) for rule in load_rules() if target in rule.example}
     sys.stdout.write(json.dumps({"names": names, "examples": examples}) + "\n")
 

@@ -48,6 +48,18 @@ def names(target: Target) -> set[str]:
     }
 
 
+LAUNCH = {
+    "MASTER_ADDR": "127.0.0.1",
+    "MASTER_PORT": "29537",
+    "RANK": "0",
+    "LOCAL_RANK": "0",
+    "WORLD_SIZE": "1",
+    "TORCH_TPU_SLICEBUILDER_ADDRESSES": "localhost:8471",
+    "TORCH_TPU_TOPOLOGY": "1,1,1",
+}
+"""What torchrun sets, and what ``python -m torch.tpu.distributed`` adds for it."""
+
+
 @pytest.fixture(scope="module")
 def report(target: Target) -> dict[str, dict[str, str]]:
     launcher = [str(ROOT / "tests" / "support" / "tpu_on_cpu.py")] if target == "tpu" else []
@@ -56,7 +68,7 @@ def report(target: Target) -> dict[str, dict[str, str]]:
     done = subprocess.run(
         argv,
         input="\n".join(names(target)),
-        env={**os.environ, **chosen},
+        env={**os.environ, **LAUNCH, **chosen},
         capture_output=True,
         text=True,
         timeout=300,

@@ -10,6 +10,7 @@ from torchport.model import Finding, Rule
 from torchport.rewrite.context import Context, New
 from torchport.rewrite.cst import change_call, keyword_of, with_value
 from torchport.rewrite.precision import starred
+from torchport.rewrite.processes import counts_before_launch, group_alone, ids_alone, spawn_alone
 
 if TYPE_CHECKING:
     import libcst as cst
@@ -27,6 +28,9 @@ TAKE_IDS = (DDP, "torch.distributed.barrier", "torch.nn.DataParallel", "torchpor
 def device_ids(rule: Rule, context: Context) -> Iterator[Finding]:
     """``DDP(m, device_ids=[rank], output_device=rank)`` becomes ``DDP(m, device_ids=shim.device_ids(rank))``."""
     yield from _other_ids(rule, context)
+    if not context.spell.portable:
+        yield from ids_alone(rule, context)
+        return
     for call in context.calls(DDP, "torch.distributed.barrier"):
         ids = next((k.value for k in call.keywords if k.arg == "device_ids"), None)
         output = next((k.value for k in call.keywords if k.arg == "output_device"), None)
@@ -114,7 +118,8 @@ def _migrated(context: Context, node: ast.expr) -> bool:
 
 def group_backend(rule: Rule, context: Context) -> Iterator[Finding]:
     """``"nccl" if dist.is_nccl_available() else "gloo"`` would ask the shim for "gloo" on a TPU."""
-    if context.target != "portable":
+    if not context.spell.portable:
+        yield from group_alone(rule, context)
         return
     for node in context.tree.every(ast.IfExp):
         test, body = node.test, node.body
@@ -127,13 +132,17 @@ def group_backend(rule: Rule, context: Context) -> Iterator[Finding]:
 
 def spawn(rule: Rule, context: Context) -> Iterator[Finding]:
     """``mp.spawn`` of processes that each drive a device; those of torch.distributed.rpc are something else."""
+    yield from counts_before_launch(rule, context)
     rpc = any(name.startswith("torch.distributed.rpc") for name in context.resolved)
     gloo = _only_gloo(context)
     for node, found in context.uses("torch.multiprocessing.spawn"):
         if rpc or gloo:
+            context.claimed.add(node)
             yield context.leave(rule, node, RPC if rpc else GLOO)
-        else:
+        elif context.spell.portable:
             yield context.rewrite(rule, node, New(node, "shim.launch"), doubt=found.doubt)
+    if not (rpc or gloo or context.spell.portable):
+        yield from spawn_alone(rule, context)
 
 
 def _only_gloo(context: Context) -> bool:

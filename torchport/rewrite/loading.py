@@ -105,7 +105,9 @@ def pin_memory(rule: Rule, context: Context) -> Iterator[Finding]:
         if dropped or inherited or (own and isinstance(func.value, ast.Name)):
             yield context.leave(rule, call, "this may be a method of an object of the program, not of a tensor")
         elif not call.args and not call.keywords:
-            yield context.rewrite(rule, call, New(call, f"shim.pin_memory({context.source(func.value)})"))
+            inner = context.source(func.value)
+            new = New(call, f"shim.pin_memory({inner})") if context.spell.portable else New(call, inner, False)
+            yield context.rewrite(rule, call, new)
     yield from _truths(rule, context, "pin_memory", PINNED)
 
 
@@ -136,7 +138,10 @@ def _pin_keywords(rule: Rule, context: Context, call: ast.Call) -> Iterator[Find
 def _only_if(rule: Rule, context: Context, value: ast.expr, supported: str) -> Iterator[Finding]:
     """What is asked for, where the back end has it."""
     text = context.source(value)
-    if isinstance(value, ast.Constant):
+    if not context.spell.portable:
+        if not (isinstance(value, ast.Constant) and not value.value):
+            yield context.rewrite(rule, value, New(value, "False", accelerator=False))
+    elif isinstance(value, ast.Constant):
         if value.value is True:
             yield context.rewrite(rule, value, New(value, supported))
     elif supported.removeprefix("shim.") not in text:
@@ -171,4 +176,6 @@ def _truths(rule: Rule, context: Context, key: str, new: str) -> Iterator[Findin
             pairs.append((target.slice.value, assign.value))
     for name, value in pairs:
         if name == key and isinstance(value, ast.Constant) and value.value is True:
-            yield context.rewrite(rule, value, New(value, new))
+            yield context.rewrite(
+                rule, value, New(value, new) if context.spell.portable else New(value, "False", False)
+            )

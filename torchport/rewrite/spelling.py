@@ -43,6 +43,11 @@ _ADVICE: tuple[tuple[str, str, str], ...] = (
     ("write shim.device_ids(number)", "leave it out", "leave it out"),
     ("which the shim never gives", "which the new text never gives", "which it is not on a TPU"),
     ("shim.compile(function)", 'torch.compile(function, backend="openxla")', "torch.compile(function)"),
+    (
+        "the migrated init_process_group takes this name for the backend of the device",
+        "init_process_group does not take its backend from here any more",
+        "init_process_group does not take its backend from here any more",
+    ),
     ("call what is needed of the shim", "write what is needed by hand", "use torch.accelerator"),
 )
 """What the reasons of findings say of the shim, for targets that do without it."""
@@ -88,13 +93,15 @@ class Spelling:
     def needs(self, text: str) -> tuple[str, ...]:
         """The modules that a new text which speaks of the accelerator needs."""
         used = [module for module, pattern in _USED.items() if pattern.search(text)]
-        if self.target == "xla" and "torch_xla" not in used:
+        if any(module.startswith("torch_xla.") for module in used):
+            used.remove("torch_xla")  # importing a part of it imports it
+        elif self.target == "xla" and "torch_xla" not in used:
             used.append("torch_xla")  # the device "xla" exists once torch_xla is imported
         return tuple(module for module in used if self.portable or module != SHIM)
 
     def advice(self, reason: str) -> str:
         """A reason that speaks of the shim, in the words of this target."""
-        if not self.portable and "shim" in reason:
+        if not self.portable:
             for shim, xla, tpu in _ADVICE:
                 reason = reason.replace(shim, xla if self.target == "xla" else tpu)
         return reason

@@ -1,0 +1,146 @@
+"""What modules do otherwise on a TPU where no shim mends it: parameters made anew, statistics, normalisation."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from torchport.analysis.names import chain, line_mark
+from torchport.model import Edit, Finding, Rule
+from torchport.rewrite.context import Context
+from torchport.rewrite.statements import block_of
+
+SWITCH = "torch.__future__.set_swap_module_params_on_conversion"
+BREAKS = ("torch.nn.utils.weight_norm", "torch.nn.utils.weight_norm.weight_norm")
+RECURRENT = ("torch.nn.LSTM", "torch.nn.GRU", "torch.nn.RNN")
+TIED = (
+    "the move to the device makes new parameters, so these two come apart; {} would keep them, but {} raises under it: "
+    "tie them again after the move"
+)
+EARLY = "the move on {} makes new parameters, and this optimizer goes on with the old ones; build it after the move"
+BATCH_NORMS = tuple(
+    f"torch.nn.{name}"
+    for name in (
+        *(f"{kind}BatchNorm{dim}" for kind in ("", "Lazy") for dim in ("1d", "2d", "3d")),
+        "SyncBatchNorm",
+        "functional.batch_norm",
+    )
+)
+LAYER_NORMS = tuple(
+    f"torch.nn.{name}"
+    for name in (
+        "LayerNorm",
+        "functional.layer_norm",
+        "Transformer",
+        "TransformerEncoderLayer",
+        "TransformerDecoderLayer",
+    )
+)
+AUTOCASTS = ("torch.autocast", "torch.amp.autocast", "torch.cuda.amp.autocast")
+
+
+def new_parameters(rule: Rule, context: Context) -> Iterator[Finding]:
+    """Tied weights, and optimizers built before the move: one switch of PyTorch keeps the objects."""
+    found = [*_ties(context), *_early_optimizers(context)]
+    if not found or any(True for _ in context.calls(SWITCH)):
+        return
+    why = _breaks(context)
+    for node, moved in found:
+        if why:
+            text = EARLY.format(line_mark(moved.lineno)) if moved is not None else TIED.format(SWITCH, why)
+            yield context.leave(rule, node, text)
+        else:
+            yield _switched(rule, context, node)
+
+
+def _breaks(context: Context) -> str:
+    """What would raise under the switch, or an empty text."""
+    if any(True for _ in context.uses(*BREAKS)):
+        return "moving a module with weight_norm"
+    loads = any(True for _ in context.methods("load_state_dict"))
+    if loads and any(True for _ in context.uses(*RECURRENT)):
+        return "load_state_dict of a recurrent module"
+    return ""
+
+
+def _switched(rule: Rule, context: Context, node: ast.stmt) -> Finding:
+    """The switch, behind the imports at the head of the file."""
+    text = context.text
+    new = f"{context.spell.torch}{SWITCH.removeprefix('torch')}(True)"
+    body = context.tree.module.body
+    start = 1 if ast.get_docstring(context.tree.module, clean=False) is not None else 0
+    imports = [*body[start:]]
+    last = next((i for i, s in enumerate(imports) if not isinstance(s, ast.Import | ast.ImportFrom)), len(imports))
+    if last == 0:
+        return context.leave(rule, node, f"call {new} before the module is moved to the device")
+    line = text.line(text.span(imports[last - 1])[1])
+    newline = text.newline(line)
+    place = text.starts[line] if line < len(text.starts) else len(text.bytes)
+    edit = Edit(place, place, f"{newline}{new}{newline}")
+    return context.edited(rule, node, [edit], new, needs=("torch",))
+
+
+def _ties(context: Context) -> Iterator[tuple[ast.stmt, None]]:
+    """``self.head.weight = self.embedding.weight``."""
+    if not any(name == "torch" or name.startswith("torch.") for name in context.resolved):
+        return
+    for assign in context.tree.every(ast.Assign):
+        target, value = assign.targets[0], assign.value
+        if (
+            isinstance(target, ast.Attribute)
+            and isinstance(value, ast.Attribute)
+            and target.attr == value.attr
+            and target.attr in ("weight", "bias")
+            and chain(target)[:-1] != chain(value)[:-1]
+            and context.qualify(value) is None
+        ):
+            yield assign, None
+
+
+def _early_optimizers(context: Context) -> Iterator[tuple[ast.stmt, ast.stmt]]:
+    """``optimizer = SGD(model.parameters())`` and then ``model.cuda()`` in the same block."""
+    for call, func in context.methods("parameters"):
+        model = chain(func.value)
+        optimizer = next(
+            (
+                n
+                for n in context.tree.ancestors(call)
+                if isinstance(n, ast.Call)
+                and isinstance(n.func, ast.Name | ast.Attribute)
+                and (name := context.qualify(n.func)) is not None
+                and name.name.startswith("torch.optim.")
+            ),
+            None,
+        )
+        if not model or optimizer is None:
+            continue
+        statement = context.tree.statement(optimizer)
+        block = block_of(context.tree, statement)
+        for later in block[block.index(statement) + 1 :] if statement in block else []:
+            if any(_moves(n, model) for n in ast.walk(later)):
+                yield statement, later
+                break
+
+
+def _moves(node: ast.AST, model: list[str]) -> bool:
+    """``model.cuda()`` or ``model.to(device)``; a dtype alone moves nothing."""
+    if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
+        return False
+    if chain(node.func)[:-1] != model or node.func.attr not in ("cuda", "to"):
+        return False
+    return node.func.attr == "cuda" or bool(node.args or node.keywords)
+
+
+def batch_norm(rule: Rule, context: Context) -> Iterator[Finding]:
+    """Once in a file: modules whose running statistics the back end does not keep right."""
+    uses = sorted((node for node, _ in context.uses(*BATCH_NORMS)), key=lambda n: (n.lineno, n.col_offset))
+    if uses:
+        yield context.leave(rule, uses[0], rule.reason)
+
+
+def layer_norm(rule: Rule, context: Context) -> Iterator[Finding]:
+    """Once in a file; a note where the file itself switches no autocast on."""
+    uses = sorted((node for node, _ in context.uses(*LAYER_NORMS)), key=lambda n: (n.lineno, n.col_offset))
+    if uses:
+        autocast = any(True for _ in context.uses(*AUTOCASTS))
+        yield context.leave(rule, uses[0], rule.reason, effect=None if autocast else "none")

@@ -1,0 +1,159 @@
+"""Several processes, for one target: the process group, DistributedDataParallel, and how processes start."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from torchport.analysis.names import chain
+from torchport.model import Finding, Rule
+from torchport.rewrite.context import Context
+from torchport.rewrite.cst import argument, change_call, keyword_of, with_keyword
+from torchport.rewrite.precision import starred
+
+if TYPE_CHECKING:
+    import libcst as cst
+
+GROUP = "torch.distributed.init_process_group"
+DDP = "torch.nn.parallel.DistributedDataParallel"
+BARRIER = "torch.distributed.barrier"
+SPAWN = "torch.multiprocessing.spawn"
+COUNT = "torch.cuda.device_count"
+KEPT = {
+    "xla": ("timeout", "group_name"),
+    "tpu": ("init_method", "timeout", "world_size", "rank", "store", "group_name"),
+}
+"""Arguments of a process group: on PyTorch/XLA the launcher knows the others."""
+STARRED = "its arguments are handed on with a star, so that the backend among them is not seen"
+POSITIONAL = "its arguments are given by position; name them, so that they can be told apart"
+TPU_SPAWN = (
+    "processes that share TPUs need torch.tpu.distributed.set_tpu_launch_env(nnodes=..., nproc_per_node=...) before "
+    "they are started, one for each chip"
+)
+COUNTED = (
+    "it hands on the number of GPUs, which is not known before the launch; take torch_xla.runtime.world_size() in the "
+    "function that is launched"
+)
+EARLY = "it starts the runtime, after which torch_xla.launch refuses to run; take torch_xla.runtime.world_size() inside"
+
+
+def group_alone(rule: Rule, context: Context) -> Iterator[Finding]:
+    """``init_process_group("xla", init_method="xla://")``, or ``("cpu:gloo,tpu:tpu_dist", ...)``."""
+    for node, found in context.uses(GROUP):
+        context.claimed.add(node)
+        call = context.tree.parents[node]
+        if not (isinstance(call, ast.Call) and call.func is node) or starred(call):
+            yield context.leave(rule, node, STARRED)
+        elif len(call.args) > 2:
+            yield context.leave(rule, call, POSITIONAL)
+        elif not _is_ours(context, call):
+            yield _group(rule, context, call, found.doubt)
+
+
+def _is_ours(context: Context, call: ast.Call) -> bool:
+    """Whether the call names this target's backend already, or one that torchport does not know."""
+    value = _named(call)
+    return value in ("xla", "tpu_dist", "mpi") or f"{context.target}:" in value
+
+
+def _named(call: ast.Call) -> str:
+    """The backend of a call, where it is a text."""
+    backend = call.args[0] if call.args else next((k.value for k in call.keywords if k.arg == "backend"), None)
+    return str(backend.value) if isinstance(backend, ast.Constant) else ""
+
+
+def _group(rule: Rule, context: Context, call: ast.Call, doubt: str) -> Finding:
+    xla = context.target == "xla"
+
+    def arguments(old: list[cst.Arg]) -> list[cst.Arg]:
+        named = [a if a.keyword else with_keyword(a, ("backend", "init_method")[i]) for i, a in enumerate(old)]
+        kept = [a for a in named if keyword_of(a) in KEPT[context.target]]
+        if xla:
+            backend = '"cpu:gloo,xla:xla"' if "gloo" in _named(call) else '"xla"'
+            return [argument(backend), argument('"xla://"', "init_method"), *kept]
+        return [argument('"cpu:gloo,tpu:tpu_dist"'), *kept]
+
+    source = context.source(call)
+    return context.change(rule, call, lambda: change_call(source, None, arguments), doubt=doubt)
+
+
+def ids_alone(rule: Rule, context: Context) -> Iterator[Finding]:
+    """``device_ids`` and ``output_device`` go: a process has one device."""
+    gone = ("device_ids", "output_device")
+    for call in context.calls(DDP, BARRIER):
+        if len(call.args) > 1:
+            yield context.leave(rule, call, POSITIONAL)
+        elif any(k.arg in gone and not _is_none(k.value) for k in call.keywords):
+            yield _without(rule, context, call, gone)
+
+
+def _without(rule: Rule, context: Context, call: ast.Call, gone: tuple[str, ...]) -> Finding:
+    source = context.source(call)
+
+    def arguments(old: list[cst.Arg]) -> list[cst.Arg]:
+        return [a for a in old if keyword_of(a) not in gone]
+
+    return context.change(rule, call, lambda: change_call(source, None, arguments), accelerator=False)
+
+
+def _is_none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
+
+
+def spawn_alone(rule: Rule, context: Context) -> Iterator[Finding]:
+    """``mp.spawn(worker, args=..., nprocs=...)`` becomes ``torch_xla.launch(worker, args=...)``."""
+    for node, found in context.uses(SPAWN):
+        context.claimed.add(node)
+        call = context.tree.parents[node]
+        if context.target == "tpu":
+            yield context.leave(rule, node, TPU_SPAWN)
+        elif not (isinstance(call, ast.Call) and call.func is node) or starred(call) or len(call.args) > 2:
+            yield context.leave(rule, node, POSITIONAL)
+        elif _hands_on_count(context, call):
+            yield context.leave(rule, call, COUNTED)
+        else:
+            yield _launch(rule, context, call, found.doubt)
+
+
+def _launch(rule: Rule, context: Context, call: ast.Call, doubt: str) -> Finding:
+    source = context.source(call)
+    return context.change(rule, call, lambda: change_call(source, "torch_xla.launch", _launched), doubt=doubt)
+
+
+def _launched(old: list[cst.Arg]) -> list[cst.Arg]:
+    """The function and its arguments; torch_xla starts one process for each device, and waits for them."""
+    return [a for a in old if not a.keyword or keyword_of(a) in ("fn", "args", "start_method")]
+
+
+def _hands_on_count(context: Context, call: ast.Call) -> bool:
+    """Whether the arguments of the function hold the number of devices or of processes."""
+    values = {k.arg: k.value for k in call.keywords}
+    handed = call.args[1] if len(call.args) > 1 else values.get("args")
+    number = values.get("nprocs")
+    if handed is None:
+        return False
+    names = {ast.unparse(n) for n in ast.walk(handed) if isinstance(n, ast.Name | ast.Attribute)}
+    counts = {
+        ast.unparse(t)
+        for c in context.calls(COUNT)
+        if isinstance(a := context.tree.parents[c], ast.Assign)
+        for t in a.targets
+    }
+    if number is not None and not isinstance(number, ast.Constant) and chain(number):
+        counts.add(ast.unparse(number))
+    return bool(names & counts) or any(context.named(n, COUNT) for n in ast.walk(handed))
+
+
+def counts_before_launch(rule: Rule, context: Context) -> Iterator[Finding]:
+    """``torch.cuda.device_count()`` where processes are launched: counting would start the runtime too early."""
+    launches = list(context.calls(SPAWN, "torch_xla.launch")) if context.target == "xla" else []
+    if not launches:
+        return
+    functions = {context.tree.function(call) for call in launches} | {None}
+    for call in context.calls(COUNT):
+        if context.tree.function(call) in functions:
+            context.claimed.add(call.func)
+            around = context.tree.parents[call]
+            if not (isinstance(around, ast.keyword) and around.arg == "nprocs"):
+                yield context.leave(rule, call, EARLY)
