@@ -157,7 +157,7 @@ def _tasks(files: Sequence[FoundFile], trigger: Trigger, result: Run) -> tuple[l
         if isinstance(data, Problem):
             result.files.append(FileResult(file.path, problems=[data]))
             continue
-        project.add(data)
+        project.add(data, file.path)
         if not (trigger.search(data) or data.startswith(UTF16_BOMS)):
             continue
         elif file.kind == "notebook":

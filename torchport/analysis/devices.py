@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 from torchport.analysis.literals import DeviceText
@@ -44,26 +44,6 @@ class Use:
     reason: str = ""
     yardstick: bool = False
     """Other values are compared with it by its name."""
-
-
-@dataclass(slots=True)
-class Groups:
-    """Union-find over keys, so that what carries one value is found together."""
-
-    parent: dict[Key, Key] = field(default_factory=dict)
-
-    def find(self, key: Key) -> Key:
-        """The representative of the group of ``key``."""
-        self.parent.setdefault(key, key)
-        while self.parent[key] != key:
-            self.parent[key] = self.parent[self.parent[key]]
-            key = self.parent[key]
-        return key
-
-    def join(self, keys: tuple[Key, ...]) -> None:
-        """Put all ``keys`` in one group."""
-        for key in keys:
-            self.parent[self.find(key)] = self.find(keys[0])
 
 
 def key_of(tree: Tree, node: ast.expr, scope: Scope) -> Key | None:

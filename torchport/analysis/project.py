@@ -1,13 +1,25 @@
-"""What one file has to know of the others: found by a byte search, before any file is parsed."""
+"""What one file has to know of the others: found by a byte search, before any file is parsed.
+
+Only a file in which the search finds a device's name that cannot move, such as ``"cuda:0"`` in a test, is looked into.
+"""
 
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from torchport.analysis.held import Held
 
 OWN_CUDA = re.compile(rb"^class[ \t]+(\w+)[^\n]*:(?:(?!^class[ \t])[\s\S])*?^[ \t]+def[ \t]+cuda[ \t]*\(", re.MULTILINE)
 OWN_MOVE = re.compile(rb"^[ \t]+def[ \t]+(to|_apply)[ \t]*\(", re.MULTILINE)
 MODULE = re.compile(rb"[\w.]*")
+STAYS = re.compile(
+    rb"""["']cuda:["']|[=!]=\s*["']cuda:\d|["']cuda:\d["']\s*[=!]=|\bin\b[^\n]*["']cuda:\d|strip\(["']cuda"""
+    rb"""|dict\([^)\n]*\bcuda=|["'](?:xla|tpu)["']|case [^\n]*["']cuda|Enum\)[^#]*?=\s*["']cuda["']"""
+)
+DEEP = re.compile(rb"[(\[{]{40}")
+"""Brackets so deep are left to the processes that may die of them."""
 
 
 class ProjectFacts(NamedTuple):
@@ -15,6 +27,8 @@ class ProjectFacts(NamedTuple):
 
     own_cuda: frozenset[str] = frozenset()
     imported: frozenset[str] = frozenset()
+    held: tuple[Held, ...] = ()
+    """Names that files share and whose value one of them cannot move."""
 
 
 class Collector:
@@ -23,18 +37,23 @@ class Collector:
     def __init__(self) -> None:
         self._own_cuda: set[str] = set()
         self._imported: set[str] = set()
+        self._held: list[Held] = []
 
-    def add(self, blob: bytes) -> None:
-        """Take one file into account."""
+    def add(self, blob: bytes, path: str = "") -> None:
+        """Take one file into account. ``path`` is named where another file has to stay because of it."""
         for word in (b"from ", b"import "):
             for piece in blob.split(word)[1:]:
                 if match := MODULE.match(piece):
                     self._imported.add(match[0].rpartition(b".")[2].decode(errors="replace"))
         self._own_cuda |= set(own_cuda(blob))
+        if (b'"cuda' in blob or b"'cuda" in blob) and STAYS.search(blob) and not DEEP.search(blob):
+            from torchport.analysis.held import held_names
+
+            self._held += held_names(blob.decode(errors="replace"), path)
 
     def facts(self) -> ProjectFacts:
         """What was gathered."""
-        return ProjectFacts(frozenset(self._own_cuda), frozenset(self._imported))
+        return ProjectFacts(frozenset(self._own_cuda), frozenset(self._imported), tuple(self._held))
 
 
 def own_cuda(blob: bytes) -> list[str]:

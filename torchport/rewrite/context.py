@@ -46,6 +46,7 @@ class Context:
     project: ProjectFacts
     original: Tree
     """The file as it was before the first pass: what it knows by itself, not by this run."""
+    path: str = ""
     draft: bool = False
     """Only the places are asked for: what LibCST would make of them is not written out."""
     claimed: set[ast.AST] = field(default_factory=set)

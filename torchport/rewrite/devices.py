@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import ast
 import re
-from collections import defaultdict
 from collections.abc import Iterator
 
-from torchport.analysis.carriers import carriers
-from torchport.analysis.devices import NAMED, Groups, Key, Use, key_of
-from torchport.analysis.flows import SAME, same_values, scope_of
+from torchport.analysis.devices import NAMED, Key, Use, key_of
+from torchport.analysis.groups import TESTS, grouped
+from torchport.analysis.held import hold_with_others
 from torchport.analysis.names import chain, line_mark
 from torchport.analysis.parameters import Signatures
 from torchport.analysis.uses import find_uses, odd_texts
 from torchport.model import Effect, Finding, Review, Rule
 from torchport.rewrite.context import Context, New
-from torchport.rewrite.forms import TESTS, new_text
+from torchport.rewrite.forms import new_text
 from torchport.rewrite.guards import KERNEL_REASON, WORKER, guards_kernel, is_available, workers
 from torchport.rewrite.spread import SPREAD, owner, spread_over_gpus
 
@@ -31,7 +30,6 @@ ELSEWHERE = frozenset(
     )
 )
 """Calls whose rules take the device argument along."""
-NUMBERED = "it asks for one GPU by its number; on a TPU every process has one device"
 UNPROVED = (
     "nothing in this file shows that {} is a device; if it is, write shim.device().type for the value and "
     "shim.accelerator_type() in tests"
@@ -60,7 +58,6 @@ NOT_TORCH = (
 NO_MODULE = "PyTorch/XLA has no device module; call what is needed of the shim"
 FOREIGN = "the library is not built on PyTorch's devices; look up what it calls a TPU"
 ODD_TEXT = "it begins as a CUDA device does, and how it goes on is not understood; write shim.device(number)"
-KNOWS_XLA = "this file has a branch or an entry for XLA or TPUs of its own, which would no longer be reached"
 SINKS = ("device", "map_location", "device_type")
 HELD_BACK = "it carries one value with {}, which cannot be rewritten: {}"
 
@@ -69,28 +66,16 @@ def device_strings(rule: Rule, context: Context) -> Iterator[Finding]:
     """All device strings of the file, group by group."""
     signatures = Signatures(context.tree)
     uses = [use for use in find_uses(context.tree, signatures) if not _taken_elsewhere(context, use)]
-    groups = Groups()
-    if uses:
-        for keys in same_values(context.tree, signatures):
-            groups.join(keys)
-    at: dict[ast.AST, Use] = {use.text.node: use for use in uses}
-    for use in uses:
-        groups.join(use.keys)
-        if use.role == "key":
-            _check_lookups(context, use, groups, at)
-    sinks = {groups.find(key) for key in device_sinks(context)} if uses else set()
-    members: dict[Key | int, list[Use]] = defaultdict(list)
-    yardsticks = _yardsticks(context) if uses else set()
-    knows_xla = bool(uses) and _knows_xla(context)
-    spread = spread_over_gpus(context) if uses else set()
-    for number, use in enumerate(uses):
-        _check_test(context, use, knows_xla)
-        if use.text.index and owner(context, use.text.node) in spread:
-            use.role, use.reason = "fixed", SPREAD
-        use.yardstick = not yardsticks.isdisjoint(use.keys)
-        members[groups.find(use.keys[0]) if use.keys else number].append(use)
     for node in odd_texts(context.tree):
         yield context.leave(rule, node, ODD_TEXT)
+    spread = spread_over_gpus(context) if uses else set()
+    for use in uses:
+        if use.text.index and owner(context, use.text.node) in spread:
+            use.role, use.reason = "fixed", SPREAD
+    groups, members = grouped(context.tree, context.original, uses, signatures)
+    sinks = {groups.find(key) for key in device_sinks(context)} if uses else set()
+    if uses and context.project.held:
+        hold_with_others(context.tree, context.path, groups, members, context.project.held)
     for name, group in members.items():
         proved = name in sinks or any(
             use.proof or use.text.index is not None or any(NAMED.search(key[1]) for key in use.keys) for use in group
@@ -129,66 +114,6 @@ def _taken_elsewhere(context: Context, use: Use) -> bool:
     if keyword == "pin_memory_device":
         return True
     return isinstance(call.func, ast.Attribute) and call.func.attr == "cuda"
-
-
-def _knows_xla(context: Context) -> bool:
-    """Whether the file itself tells "xla" or "tpu" apart, in a test or as a key."""
-    tree = context.original
-    sides = [s for node in tree.every(ast.Compare) for s in (node.left, *node.comparators)]
-    sides += [e for s in sides if isinstance(s, ast.Tuple | ast.List | ast.Set) for e in s.elts]
-    sides += [key for node in tree.every(ast.Dict) for key in node.keys if key is not None]
-    return any(isinstance(s, ast.Constant) and s.value in ("xla", "tpu") for s in sides)
-
-
-def _check_test(context: Context, use: Use, knows_xla: bool) -> None:
-    """Tests that name one GPU, or stand beside one for XLA, cannot be said of another accelerator."""
-    if use.role in TESTS and knows_xla:
-        use.role, use.reason = "fixed", KNOWS_XLA
-    if use.role in TESTS and use.text.index is not None:
-        use.role, use.reason = "fixed", NUMBERED
-
-
-def _yardsticks(context: Context) -> set[Key]:
-    """Variables and attributes that another value is compared with, none of the two being a text on the spot."""
-    found: set[Key] = set()
-    for node in context.tree.every(ast.Compare):
-        sides = [node.left, *node.comparators]
-        if all(isinstance(o, SAME) for o in node.ops) and not any(isinstance(side, ast.Constant) for side in sides):
-            scope = scope_of(context.tree, node)
-            found.update(key for side in sides if (key := key_of(context.tree, side, scope)) is not None)
-    return found
-
-
-def _check_lookups(context: Context, use: Use, groups: Groups, at: dict[ast.AST, Use]) -> None:
-    """A key moves only where every look-up in its dictionary is by a device, whose group it then joins."""
-    if not isinstance(context.tree.parents[use.consumer], ast.Assign):
-        return
-    if isinstance(use.consumer, ast.Call):
-        use.role = "fixed"
-    for node in context.tree.names:
-        scope = context.tree.scopes.get(node) or context.tree.scope
-        if not isinstance(node.ctx, ast.Load) or key_of(context.tree, node, scope) not in use.keys:
-            continue
-        index = _index(context, node)
-        if index is None:
-            use.role, use.reason = "fixed", f"its dictionary is also read in another way, on {line_mark(node.lineno)}"
-        elif (constant := at.get(index)) is not None:
-            constant.role, constant.keys, constant.reason = "key", use.keys, ""
-        else:
-            groups.join((use.keys[0], *carriers(context.tree, index, scope)))
-
-
-def _index(context: Context, node: ast.expr) -> ast.expr | None:
-    """What a dictionary is read by, ``table[x]``, ``table.get(x)`` or ``x in table``; None where it is not read so."""
-    parent = context.tree.parents[node]
-    if isinstance(parent, ast.Subscript) and parent.value is node:
-        return parent.slice
-    if isinstance(parent, ast.Compare) and parent.comparators == [node]:
-        return parent.left
-    call = context.tree.parents[parent]
-    if isinstance(parent, ast.Attribute) and parent.attr == "get" and isinstance(call, ast.Call) and call.args:
-        return call.args[0]
-    return None
 
 
 def device_sinks(context: Context) -> Iterator[Key]:

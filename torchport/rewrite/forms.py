@@ -5,11 +5,10 @@ from __future__ import annotations
 import ast
 
 from torchport.analysis.devices import Use
+from torchport.analysis.groups import TESTS
 from torchport.rewrite.context import Context, New
 from torchport.rewrite.guards import is_available
 
-TESTS = ("test", "slice", "case", "member", "key")
-"""Roles of texts that are held against a value: they stay what they were where there is no accelerator."""
 TAKES_DEVICE = ("torch.set_default_device", "torch.load", "torch.jit.load")
 
 

@@ -170,10 +170,12 @@ class Migrator:
             what = f"too deeply nested or not Python, left alone ({type(error).__name__}: {error})"
             return Outcome(problems=[Problem(what)])
 
-    def context(self, tree: Tree, text: Text, original: Tree | None = None, *, draft: bool = False) -> Context:
+    def context(
+        self, tree: Tree, text: Text, original: Tree | None = None, *, path: str = "", draft: bool = False
+    ) -> Context:
         """What transformers are given for one pass; ``original`` is the tree before the first one."""
         shim = shim_name(tree) if self.target == "portable" else "shim"
-        return Context(tree, text, self.target, self.unsafe, shim, self.project, original or tree, draft=draft)
+        return Context(tree, text, self.target, self.unsafe, shim, self.project, original or tree, path, draft)
 
 
 def _syntax(error: SyntaxError) -> str:
@@ -195,7 +197,7 @@ def _migrate(source: Source, migrator: Migrator) -> Outcome:
     tree, text = first, original
     read_only = STUB if source.path.endswith(".pyi") else ""
     for _ in range(PASSES):
-        context = migrator.context(tree, text, first)
+        context = migrator.context(tree, text, first, path=source.path)
         findings, silenced, _, why = _findings(migrator, context, source)
         if tree is first:
             read_only = read_only or why
@@ -229,7 +231,11 @@ def _migrate(source: Source, migrator: Migrator) -> Outcome:
         tree, text = _spliced(source, text, dead, origin)
     after = text.bytes.decode()
     why = fault(source.text, first, after, tree, source.path, origin.touched_comment)
-    if not why and dead and _choose(_findings(migrator, migrator.context(tree, text, first), source).findings)[0]:
+    if (
+        not why
+        and dead
+        and _choose(_findings(migrator, migrator.context(tree, text, first, path=source.path), source).findings)[0]
+    ):
         why = "a second run would change it again"
     if why:
         return _refused(applied, why, left)
@@ -258,7 +264,7 @@ def _inspect(source: Source, migrator: Migrator) -> Outcome:
     text = Text(source.text)
     if not migrator.prefilter.search(text.bytes):
         return Outcome()
-    context = migrator.context(parse(source.text, source.path), text, draft=True)
+    context = migrator.context(parse(source.text, source.path), text, path=source.path, draft=True)
     findings, silenced, comments, why = _findings(migrator, context, source)
     stub = STUB if source.path.endswith(".pyi") else ""
     if read_only := stub or why:
