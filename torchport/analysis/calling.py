@@ -11,6 +11,7 @@ from torchport.analysis.index import Function, argument_of, keyword, method_of, 
 from torchport.analysis.names import chain
 from torchport.analysis.values import (
     ARRAY,
+    HOST_BATCH,
     MODEL,
     NONE,
     NUMBER,
@@ -77,7 +78,7 @@ def takes_tensors(name: str) -> bool:
 def _torch(flow: Flow, node: ast.Call, name: str) -> Value:
     last = name.rpartition(".")[2]
     if last == "DataLoader":
-        return Value("loader", items=(Value("unknown", "host"),))
+        return Value("loader", items=(HOST_BATCH,))
     if name.startswith("torch.optim."):
         return OTHER if "lr_scheduler" in name else Value("optimizer")
     if name in ("torch.compile", "torch.jit.script", "torch.jit.trace"):

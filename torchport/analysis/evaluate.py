@@ -9,15 +9,17 @@ from dataclasses import replace
 from torchport.analysis import calling
 from torchport.analysis.index import Index, default_of
 from torchport.analysis.names import chain
-from torchport.analysis.operations import ONLY_MODELS, ONLY_TENSORS
+from torchport.analysis.operations import ARRAYS_OR_TENSORS, ONLY_MODELS, ONLY_TENSORS
 from torchport.analysis.reaching import function_scope, reaching, scope_of
 from torchport.analysis.scopes import FUNCTIONS, Binding, Scope, Tree
 from torchport.analysis.values import (
     ARRAY,
+    HOST_BATCH,
     MODEL,
     NONE,
     NUMBER,
     ON_DEVICE,
+    ON_HOST,
     OTHER,
     SHAPE,
     TENSOR,
@@ -37,7 +39,7 @@ ANNOTATIONS = {
     "int": NUMBER, "float": NUMBER, "bool": NUMBER, "str": TEXT, "torch.Tensor": TENSOR, "numpy.ndarray": ARRAY,
     "torch.nn.Module": MODEL, "torch.device": Value("device"), "torch.Size": SHAPE, "torch.optim.Optimizer":
     Value("optimizer"), "torch.LongTensor": TENSOR, "torch.FloatTensor": TENSOR, "torch.BoolTensor":
-    Value("tensor", dtype="bool"), "torch.utils.data.DataLoader": Value("loader", items=(Value("unknown", "host"),)),
+    Value("tensor", dtype="bool"), "torch.utils.data.DataLoader": Value("loader", items=(HOST_BATCH,)),
     "Tensor": TENSOR,
 }  # fmt: skip
 LIKE_MODEL = re.compile(
@@ -157,9 +159,10 @@ class Flow(Index):
                 return sequence(join(value.items))
             return value
         if value.kind == "unknown":
-            known = value.where == "host" or isinstance(node.slice, ast.Constant)
-            chosen = UNKNOWN if known else self.value(node.slice)
-            return replace(chosen, dtype="", scalar=False) if chosen.is_tensor and chosen.dtype == "bool" else value
+            chosen = UNKNOWN if isinstance(node.slice, ast.Constant) else self.value(node.slice)
+            if chosen.kind == "tensor" and chosen.sure and (chosen.dtype == "bool" or not self.has_arrays):
+                return replace(chosen, dtype="", scalar=False)
+            return value
         return element(value)
 
     def _attribute(self, node: ast.Attribute) -> Value:
@@ -197,7 +200,7 @@ class Flow(Index):
         if home is function_scope(scope) and home.kind != "comprehension":
             bindings = reaching(self.tree, node, bindings)
         value = join(self._bound(binding, home) for binding in bindings)
-        if home.kind != "class" and ((value.kind in ("unknown", "none") and value.where != "host") or not value.sure):
+        if home.kind != "class" and (value.kind in ("unknown", "none") or not value.sure):
             shown = self._by_use(home, node.id)
             if shown is not None and not value.sure and shown.is_tensor:
                 return replace(value, kind="tensor", sure=True, items=())
@@ -237,8 +240,6 @@ class Flow(Index):
     def _part(self, value: Value, index: int, count: int) -> Value:
         if value.fixed and len(value.items) != count:
             return UNKNOWN
-        if value.kind == "unknown" and value.where == "host":
-            return value
         if value.kind == "output":
             return Value("output", value.where, sure=False)
         return element(value, index)
@@ -344,7 +345,8 @@ class Flow(Index):
 
     def _by_use(self, home: Scope, name: str) -> Value | None:
         """What the uses of a name show that nothing else tells of."""
-        model = False
+        moves = False
+        found = None
         for node in self.uses.get((home, name), ()):
             parent = self.tree.parents[node]
             if isinstance(node, ast.Attribute):
@@ -353,25 +355,50 @@ class Flow(Index):
                     first = first.value
                 if first.attr in ONLY_MODELS:
                     return MODEL
-                if first.attr in ONLY_TENSORS and (first.attr != "cuda" or isinstance(parent, ast.Call)):
-                    if first.attr in ("backward", "grad_fn"):
-                        return ON_DEVICE
-                    if first.attr in ("cuda", "cpu", "half", "float", "double"):
-                        model = True
-                        continue
-                    return TENSOR
+                called = isinstance(parent, ast.Call) and parent.func is node
+                moves = moves or (first.attr in ("to", "cuda") and called)
+                found = found or self._by_attribute(first.attr, called)
             elif isinstance(parent, ast.Call) and parent.func is node:
                 return Value("model", sure=False) if LIKE_MODEL.search(name) else None
-            elif self._handed_to_torch(node):
-                return TENSOR
-        return TENSOR if model else None
+            elif found is None and self._handed_to_torch(node):
+                found = TENSOR
+        if moves and any(self._is_turn(binding) for binding in home.names[name]):
+            return HOST_BATCH if found is None else ON_HOST
+        return found
+
+    def _by_attribute(self, attribute: str, called: bool) -> Value | None:
+        """What has such an attribute, or a method of that name."""
+        if attribute in ("backward", "grad_fn"):
+            return ON_DEVICE
+        if attribute in ONLY_TENSORS and (attribute != "cuda" or called):
+            return TENSOR
+        return TENSOR if attribute in ARRAYS_OR_TENSORS and not self.has_arrays else None
+
+    def _is_turn(self, binding: Binding) -> bool:
+        """Whether a name is what a loop gets in each turn: moved to the device there, it comes from the host."""
+        parent = self.tree.parents.get(binding.node)
+        while isinstance(parent, ast.Tuple | ast.List):
+            parent = self.tree.parents.get(parent)
+        return isinstance(parent, ast.For)
 
     def _handed_to_torch(self, node: ast.expr) -> bool:
         """``F.relu(x)`` and ``F.cross_entropy(x[keep], y)``: functions of PyTorch take tensors."""
         parent = self.tree.parents[node]
-        if isinstance(parent, ast.Subscript) and parent.value is node:
+        if isinstance(parent, ast.Compare) and not isinstance(parent.ops[0], COMPARISONS):
+            node, parent = parent, self.tree.parents[parent]
+            if isinstance(parent, ast.Subscript) and parent.slice is node:
+                return not self.has_arrays  # x[y > 0]: a number or a list cannot stand there
+        elif isinstance(parent, ast.Subscript) and parent.value is node:
+            if not self.has_arrays and self._is_comparison(parent.slice):
+                return True
             node, parent = parent, self.tree.parents[parent]
         return isinstance(parent, ast.Call) and node in parent.args and calling.takes_tensors(self.name_of(parent.func))
+
+    def _is_comparison(self, node: ast.expr) -> bool:
+        if isinstance(node, ast.Name):
+            made = calling.made_by(self, node)
+            return len(made) == 1 and isinstance(made[0], ast.Compare)
+        return isinstance(node, ast.Compare)
 
     def is_model(self, node: ast.expr) -> bool:
         """Whether the uses of a name show a model: it is called, trained or asked for its parameters."""

@@ -176,7 +176,9 @@ class Heats:
                 if func.attr == "step" and self._steps(call, func):
                     found.append(call)
                     continue
-            if isinstance(func, ast.Name | ast.Attribute) and call.args and self.flow.value(func).kind == "model":
+                if self.flow.class_of(func.value) in self.flow.modules:
+                    continue  # a layer that a module calls is a part of the module's own step
+            if call.args and isinstance(func, ast.Name | ast.Attribute) and self.flow.value(func).kind == "model":
                 given = self.flow.value(call.args[0])
                 if given.is_tensor or given.kind in ("unknown", "dict", "list"):
                     found.append(call)

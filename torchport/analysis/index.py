@@ -12,11 +12,24 @@ from torchport.analysis.scopes import FUNCTIONS, Scope, Tree
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
+ARRAY_LIBRARIES = frozenset(("numpy", "pandas", "cv2", "PIL", "jax", "cupy", "scipy", "sklearn", "tensorflow"))
+
+
 class Index:
     """The uses of one file."""
 
     def __init__(self, tree: Tree) -> None:
         self.tree = tree
+
+    @cached_property
+    def has_arrays(self) -> bool:
+        """Whether the file imports a library whose arrays are used as tensors are."""
+        names = [
+            name.partition(".")[0]
+            for node in self.tree.imports
+            for name in ([a.name for a in node.names] if isinstance(node, ast.Import) else [node.module or ""])
+        ]
+        return not ARRAY_LIBRARIES.isdisjoint(names)
 
     def qualify(self, node: ast.expr) -> Qualified | None:
         """The qualified name of a chain."""

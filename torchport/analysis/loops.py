@@ -223,8 +223,8 @@ def _evaluates(tree: Tree, loop: Loop) -> bool:
         iterated = iterated.args[0]
     if not LOADER.search(_last_name(iterated)):
         return False
-    return _without_gradients(tree, loop) or any(
-        _without_gradients(tree, n) for n in ast.walk(loop) if isinstance(n, ast.With)
+    return without_gradients(tree, loop) or any(
+        without_gradients(tree, n) for n in ast.walk(loop) if isinstance(n, ast.With)
     )
 
 
@@ -273,7 +273,8 @@ def _is_used(tree: Tree, call: ast.Call, name: str) -> bool:
     )
 
 
-def _without_gradients(tree: Tree, node: ast.AST) -> bool:
+def without_gradients(tree: Tree, node: ast.AST) -> bool:
+    """Whether ``node`` stands where no gradients are computed."""
     for parent in [node, *tree.ancestors(node)]:
         if isinstance(parent, ast.With | ast.AsyncWith) and any(
             "no_grad" in ast.unparse(i) or "inference_mode" in ast.unparse(i) for i in parent.items

@@ -150,9 +150,7 @@ def _model_method(flow: Flow, node: ast.Call, func: ast.Attribute, name: str) ->
 
 def _unknown_method(flow: Flow, node: ast.Call, func: ast.Attribute, name: str) -> Value:
     """A method of something unknown: its name may say that it is a tensor."""
-    base = flow.value(func.value)
-    host = base.where == "host"
-    tensor = Value("tensor", "host" if host else "")
+    tensor = Value("tensor")
     match name:
         case "item":
             return READ
@@ -160,6 +158,8 @@ def _unknown_method(flow: Flow, node: ast.Call, func: ast.Attribute, name: str) 
             return Value("tensor", "host")
         case "numpy":
             return ARRAY
+        case "tolist":
+            return sequence(READ)
         case "cuda" | "to":
             if flow.is_model(func.value):
                 return MODEL

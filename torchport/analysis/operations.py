@@ -60,9 +60,15 @@ ONLY_TENSORS = frozenset(
      "bfloat16", "type_as", "topk", "baddbmm", "clamp_", "narrow", "repeat_interleave", "new_zeros", "new_ones",
      "new_tensor", "new_full", "new_empty", "zero_", "fill_", "uniform_", "normal_", "mul_", "add_", "sub_", "div_",
      "copy_", "clamp_min", "clamp_max", "movedim", "matmul", "tril", "triu", "logsumexp", "record_stream", "numel",
-     "requires_grad", "unbind", "isnan", "relu", "bernoulli_", "exp_", "gather", "nelement", "to_sparse", "cpu", "bool")
+     "requires_grad", "unbind", "isnan", "relu", "bernoulli_", "exp_", "gather", "nelement", "to_sparse", "cpu", "bool",
+     "nansum", "unfold", "amax", "amin", "count_nonzero", "logcumsumexp", "lgamma", "digamma", "hypot", "exp2")
 )  # fmt: skip
 """Attributes that, of what programs hold, tensors alone have (a model, too, has some)."""
+ARRAYS_OR_TENSORS = frozenset(
+    ("shape", "ndim", "dtype", "sum", "mean", "any", "all", "nonzero", "reshape", "view", "size", "squeeze", "flatten",
+     "argmax", "argmin", "argsort", "cumsum", "tolist", "clamp", "std", "median", "transpose", "clone", "abs")
+)  # fmt: skip
+"""Attributes of tensors and arrays: they show a tensor in a file that imports no library of arrays."""
 ONLY_MODELS = frozenset(
     ("parameters", "named_parameters", "load_state_dict", "train", "eval", "modules", "named_modules", "children",
      "buffers", "apply", "named_children", "get_submodule")

@@ -56,6 +56,7 @@ MODEL = Value("model")
 TENSOR = Value("tensor")
 ON_DEVICE = Value("tensor", "device")
 ON_HOST = Value("tensor", "host")
+HOST_BATCH = Value("output", "host", sure=False)
 READ = Value("number", origin="data")
 
 

@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-from torchport.lint.checks import arguments, conditions, indices, lengths, reads, selections, texts
+from torchport.lint.checks import (
+    arguments,
+    clips,
+    conditions,
+    indices,
+    lengths,
+    masks,
+    operators,
+    reads,
+    selections,
+    texts,
+    wrong,
+)
 from torchport.rewrite.context import Transformer
 
 CHECKS: dict[str, Transformer] = {
@@ -20,6 +32,19 @@ CHECKS: dict[str, Transformer] = {
     "padded": lengths.padded,
     "packed": lengths.packed,
     "ragged": lengths.ragged,
+    "norm-clip": clips.norm_clip,
+    "mask-writes": masks.mask_writes,
+    "filtered-loss": masks.filtered_loss,
+    "bool-cumsum": wrong.bool_cumsum,
+    "bool-count": wrong.bool_count,
+    "whole-amax": wrong.whole_amax,
+    "host-operators": operators.host_operators,
+    "missing-operators": operators.missing_operators,
+    "cdist": operators.cdist,
+    "inference-mode": operators.inference_mode,
+    "sparse-tensors": operators.sparse,
+    "double": operators.double,
+    "random-graph": operators.random_graph,
     "ragged-last-batch": lengths.last_batch,
     "clip-error": arguments.clip_error,
     "waiting-optimizers": arguments.waiting_optimizers,

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from torchport.analysis.operations import HOST_BOOLS
 from torchport.analysis.values import Value
+from torchport.lint.checks.clips import clipping
 from torchport.lint.checks.facts import Facts, facts, report
 from torchport.lint.checks.reads import wanted
 from torchport.model import Finding, Rule
@@ -46,7 +47,8 @@ def comparisons_in_python(rule: Rule, context: Context) -> Iterator[Finding]:
 def _tests(context: Context, known: Facts) -> Iterator[tuple[ast.AST, ast.expr]]:
     tree = context.tree
     for branch in tree.every(ast.If):
-        yield branch.test, branch.test
+        if clipping(known, branch) is None:
+            yield branch.test, branch.test
     for choice in tree.every(ast.IfExp):
         yield choice.test, choice.test
     for loop in tree.loops:

@@ -50,6 +50,12 @@ class Facts:
         return self._heat[node]
 
 
+def moved_after(tree: Tree, node: ast.AST) -> bool:
+    """``x[i].to(device)``: what is moved afterwards is on the host."""
+    parent = tree.parents.get(node)
+    return isinstance(parent, ast.Attribute) and parent.attr in ("to", "cuda")
+
+
 _LATEST: list[Facts] = []
 
 

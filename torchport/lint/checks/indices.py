@@ -6,11 +6,13 @@ import ast
 from collections.abc import Iterator
 
 from torchport.analysis.index import keyword
+from torchport.analysis.reaching import scope_of
 from torchport.analysis.values import Origin, Value
-from torchport.lint.checks.facts import Facts, facts, report
+from torchport.lint.checks.facts import Facts, facts, moved_after, report
+from torchport.lint.checks.spelling import torch_name
 from torchport.lint.checks.varying import is_batches, loop_of, varies
 from torchport.model import Finding, Rule
-from torchport.rewrite.context import Context
+from torchport.rewrite.context import Context, New
 
 SIZES = ("zeros", "ones", "full", "empty", "arange", "eye", "linspace", "rand", "randn", "randperm", "tril_indices")
 SHAPED = ("expand", "view", "reshape", "repeat", "narrow", "new_zeros", "new_ones", "new_full", "pad", "split", "chunk")
@@ -34,10 +36,21 @@ def _numbers(rule: Rule, context: Context, origins: tuple[Origin, ...]) -> Itera
         if isinstance(node.ctx, ast.Del) or isinstance(node.slice, ast.Constant):
             continue
         base = known.value(node.value)
-        if base.kind != "tensor" or base.where == "host" or not _graph(context, known, node, base):
+        if (
+            moved_after(context.tree, node)
+            or base.kind != "tensor"
+            or base.where == "host"
+            or not _graph(context, known, node, base)
+        ):
             continue
         if any(varies(known, part) in origins for part in _bounds(known, node.slice)):
-            yield report(rule, context, node)
+            yield _selected(rule, context, known, node) if "loop" in origins else report(rule, context, node)
+    for name in context.tree.names:
+        power = context.tree.parents[name]
+        if not isinstance(power, ast.BinOp) or not isinstance(power.op, ast.Pow) or power.right is not name:
+            continue
+        if known.value(power.left).on_device and known.heat(power) and varies(known, name) in origins:
+            yield report(rule, context, power)
     for call in known.named(*SIZES, *SHAPED, *SHIFTS):
         arguments = _sizes(context, known, call)
         if arguments and known.heat(call) and any(varies(known, a) in origins for a in arguments):
@@ -99,6 +112,49 @@ def _flat(nodes: list[ast.expr]) -> list[ast.expr]:
     return found
 
 
+def _selected(rule: Rule, context: Context, known: Facts, node: ast.Subscript) -> Finding:
+    """``x[:, i]`` by index_select, where it is read as an operand; a column that is written by index_copy_."""
+    place = _counted(known, node.slice)
+    torch = torch_name(context)
+    if place is None or not torch or not isinstance(node.value, ast.Name | ast.Attribute):
+        return report(rule, context, node)
+    dimension, index = place
+    base, parent = context.source(node.value), context.tree.parents[node]
+    at = f"{dimension}, {torch}.tensor([{context.source(index)}], device={base}.device)"
+    operand = isinstance(parent, ast.BinOp) or (isinstance(parent, ast.Call) and node in parent.args)
+    if isinstance(node.ctx, ast.Load) and operand and known.value(node.value).sure:
+        return context.rewrite(rule, node, New(node, f"{base}.index_select({at}).squeeze({dimension})", False))
+    if isinstance(parent, ast.Assign) and parent.targets == [node]:
+        value = context.source(parent.value)
+        value = value if isinstance(parent.value, ast.Name | ast.Call | ast.Attribute) else f"({value})"
+        text = f"{base}.index_copy_({at}, {value}.unsqueeze({dimension}))"
+        doubt = f"{rule.reason}; --unsafe writes it by index_copy_, right where shapes and dtypes are the same"
+        return context.rewrite(rule, parent, New(parent, text, False), doubt=doubt)  # type: ignore[arg-type]
+    return report(rule, context, node)
+
+
+def _counted(known: Facts, index: ast.expr) -> tuple[int, ast.Name] | None:
+    """The dimension and the name of an index that a loop counts from zero upwards."""
+    parts = index.elts if isinstance(index, ast.Tuple) else [index]
+    *before, last = parts
+    if not isinstance(last, ast.Name) or not all(
+        isinstance(p, ast.Slice) and p.lower is p.upper is p.step is None for p in before
+    ):
+        return None
+    home = scope_of(known.tree, last).find(last.id)
+    bindings = home.names[last.id] if home is not None else []
+    if len(bindings) != 1:
+        return None
+    target = known.tree.parents.get(bindings[0].node)
+    loop = known.tree.parents.get(target) if isinstance(target, ast.Tuple) else target
+    if not isinstance(loop, ast.For) or not isinstance(loop.iter, ast.Call):
+        return None
+    counts = getattr(loop.iter.func, "id", "")
+    if counts == "enumerate" and isinstance(target, ast.Tuple) and target.elts[0] is bindings[0].node:
+        return (len(before), last) if len(loop.iter.args) == 1 and not loop.iter.keywords else None
+    return (len(before), last) if counts == "range" and len(loop.iter.args) == 1 else None
+
+
 def growing(rule: Rule, context: Context) -> Iterator[Finding]:
     """``ids = torch.cat([ids, new])`` in a loop of steps, and a cache that a ``forward`` makes longer."""
     known = facts(context)
@@ -106,6 +162,8 @@ def growing(rule: Rule, context: Context) -> Iterator[Finding]:
         if not known.flow.name_of(call.func).startswith("torch.") or not call.args:
             continue
         statement = context.tree.parents[call]
+        if isinstance(statement, ast.IfExp):
+            statement = context.tree.parents[statement]
         listed = call.args[0]
         if not isinstance(statement, ast.Assign) or not isinstance(listed, ast.Tuple | ast.List):
             continue
@@ -129,8 +187,6 @@ def _made_inside(known: Facts, target: ast.expr, loop: ast.AST) -> bool:
     """Whether each turn of the loop starts the tensor anew."""
     if not isinstance(target, ast.Name):
         return True
-    from torchport.analysis.reaching import scope_of
-
     home = scope_of(known.tree, target).find(target.id)
     for binding in home.names[target.id] if home is not None else ():
         statement = None if isinstance(binding.node, ast.arg) else known.tree.statement(binding.node)

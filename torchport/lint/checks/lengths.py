@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from torchport.analysis.index import keyword
 from torchport.lint.checks.facts import facts, report
 from torchport.model import Finding, Rule
-from torchport.rewrite.context import Context
+from torchport.rewrite.context import Context, New
 
 PACKED = (
     "torch.nn.utils.rnn.pack_padded_sequence",
@@ -93,7 +93,7 @@ def ragged(rule: Rule, context: Context) -> Iterator[Finding]:
         if isinstance(listed, ast.ListComp) and _per_sample(listed) and known.heat(call):
             yield report(rule, context, call)
     for call in known.named("split"):
-        if isinstance(call.func, ast.Attribute) and call.args and known.value(call.func.value).on_device:
+        if isinstance(call.func, ast.Attribute) and call.args and known.value(call.func.value).where != "host":
             sizes = known.value(call.args[0])
             from_data = sizes.kind == "list" and any(i.origin == "data" for i in sizes.items)
             if from_data and known.heat(call):
@@ -118,8 +118,15 @@ def last_batch(rule: Rule, context: Context) -> Iterator[Finding]:
         given = {k.arg: k.value for k in call.keywords}
         shuffles = _is(given.get("shuffle"), True) or (len(call.args) > 2 and _is(call.args[2], True))
         plain = not {"batch_sampler", None} & set(given) and not _whole(given.get("batch_size"))
-        if plain and ((shuffles and "drop_last" not in given) or _is(given.get("drop_last"), False)):
-            yield report(rule, context, call)
+        keeps = _is(given.get("drop_last"), False) and not _is(given.get("shuffle"), False)
+        if not plain or not ((shuffles and "drop_last" not in given) or keeps):
+            continue
+        if (value := given.get("drop_last")) is not None:
+            new = New(value, "True", False)
+        else:
+            source = context.source(call)
+            new = New(call, f"{source[:-1].rstrip().rstrip(',')}, drop_last=True)", False)
+        yield context.rewrite(rule, call, new, doubt=f"{rule.reason}; --unsafe adds it")
 
 
 def _is(node: ast.expr | None, value: bool) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from torchport.analysis.values import Value
 from torchport.lint.checks.facts import Facts, facts, report
 from torchport.model import Finding, Rule
-from torchport.rewrite.context import Context
+from torchport.rewrite.context import Context, New
 
 METHODS = ("item", "tolist", "numpy", "cpu")
 ARRAYS = ("numpy.asarray", "numpy.array", "numpy.mean", "numpy.isnan", "numpy.isfinite", "numpy.concatenate")
@@ -44,11 +44,16 @@ def _read(rule: Rule, context: Context, known: Facts, call: ast.Call, base: ast.
     value = known.value(base)
     if not value.on_device and value.kind != "unknown":
         return
-    if value.kind == "unknown" and (value.where == "host" or _attribute(call) not in ("item", "cpu", "tolist")):
+    if value.kind == "unknown" and _attribute(call) not in ("item", "cpu", "tolist"):
         return
-    heat = known.heat(call)
-    if heat:
-        yield report(rule, context, call, perhaps=value.kind == "unknown")
+    if not known.heat(call):
+        return
+    parent = context.tree.parents[call]
+    if isinstance(parent, ast.AugAssign) and parent.value is call and _attribute(call) == "item" and value.is_tensor:
+        text = f"{context.source(base)}.detach()"
+        yield context.rewrite(rule, call, New(call, text, False), doubt=f"{rule.reason}; --unsafe adds up tensors")
+    else:
+        yield report(rule, context, call, perhaps=value.kind == "unknown" and known.flow.has_arrays)
 
 
 def _attribute(call: ast.Call) -> str:

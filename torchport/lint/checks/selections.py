@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from torchport.analysis.index import keyword
 from torchport.analysis.values import Value
-from torchport.lint.checks.facts import Facts, facts, report
+from torchport.lint.checks.facts import Facts, facts, moved_after, report
 from torchport.model import Finding, Rule
 from torchport.rewrite.context import Context
 
@@ -55,7 +55,9 @@ def mask_reads(rule: Rule, context: Context) -> Iterator[Finding]:
     """``x[mask]`` where the mask is a tensor of bools."""
     known = facts(context)
     for node in context.tree.every(ast.Subscript):
-        if isinstance(node.ctx, ast.Load) and is_mask_index(known, node) and known.heat(node):
+        if not isinstance(node.ctx, ast.Load) or moved_after(context.tree, node):
+            continue
+        if is_mask_index(known, node) and known.heat(node):
             yield report(rule, context, node)
 
 
@@ -83,11 +85,13 @@ def _on_tensor(context: Context, known: Facts, call: ast.Call) -> bool:
     if not isinstance(call.func, ast.Attribute):
         return False
     value = known.value(call.func.value)
-    return value.on_device or (value.kind == "unknown" and value.where != "host" and _last(call) == "masked_select")
+    return value.on_device or (
+        value.kind == "unknown" and (_last(call) == "masked_select" or not known.flow.has_arrays)
+    )
 
 
 def _not_host(value: Value) -> bool:
-    return value.on_device or (value.kind == "unknown" and value.where != "host")
+    return value.on_device or value.kind == "unknown"
 
 
 def _repeats(context: Context, known: Facts, call: ast.Call) -> bool:

@@ -23,6 +23,8 @@ def varies(known: Facts, node: ast.expr, depth: int = DEPTH) -> Origin:
     if value.kind == "number" and value.origin in ("data", "random") and not isinstance(node, ast.Name):
         return value.origin
     for name in ast.walk(node):
+        if isinstance(name, ast.Attribute) and _counts(known, name):
+            return "loop"
         if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Load):
             if isinstance(known.tree.parents.get(name), ast.Attribute) or _is_function(known, name):
                 continue
@@ -35,6 +37,21 @@ def varies(known: Facts, node: ast.expr, depth: int = DEPTH) -> Origin:
             if isinstance(name.func, ast.Attribute) and name.func.attr == "item" and not name.args:
                 return "data"
     return ""
+
+
+def _counts(known: Facts, node: ast.Attribute) -> bool:
+    """``self.at``, which a method that runs in each step adds to."""
+    owner = known.flow.class_of(node.value)
+    if owner is None:
+        return False
+    return any(
+        isinstance(statement.target, ast.Attribute)
+        and statement.target.attr == node.attr
+        and known.flow.class_of(statement.target.value) is owner
+        and known.value(statement.value).kind == "number"
+        and bool(known.heat(statement))
+        for statement in known.tree.every(ast.AugAssign)
+    )
 
 
 def _is_function(known: Facts, name: ast.Name) -> bool:

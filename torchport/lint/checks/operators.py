@@ -1,0 +1,191 @@
+"""Operators that a back end does not have, or that it hands to the host. Which they are is data of the rules."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from torchport.analysis.index import keyword
+from torchport.analysis.loops import without_gradients
+from torchport.lint.checks.facts import Facts, facts, report
+from torchport.model import Finding, Rule, Target
+from torchport.rewrite.context import Context, New
+
+HOST_MODES = ("bicubic", "nearest-exact", "linear")
+RESIZES = ("interpolate", "upsample", "Upsample")
+POOLS = ("adaptive_avg_pool2d", "adaptive_max_pool2d", "AdaptiveAvgPool2d", "AdaptiveMaxPool2d")
+SHARED = frozenset(
+    ("median", "mode", "angle", "cross", "det", "poisson", "multinomial", "stft", "trace", "fft", "inverse", "isin",
+     "searchsorted", "renorm", "cholesky", "copysign", "gcd", "binomial")
+)  # fmt: skip
+"""Methods that arrays, frames and what programs define have as well."""
+CREATES = ("tril_indices", "triu_indices")
+INFERENCE = ("torch.inference_mode", "torch.autograd.grad_mode.inference_mode", "torch.autograd.inference_mode")
+DOUBLE = ("torch.float64", "torch.double", "torch.complex128", "torch.cdouble")
+DOUBLE_ARRAYS = frozenset(("rand", "randn", "linspace", "random", "zeros", "ones", "normal", "uniform"))
+
+
+def host_operators(rule: Rule, context: Context) -> Iterator[Finding]:
+    """Operators that PyTorch/XLA runs on the host."""
+    yield from _operators(rule, context, other="tpu")
+
+
+def missing_operators(rule: Rule, context: Context) -> Iterator[Finding]:
+    """Operators that TorchTPU does not have."""
+    yield from _operators(rule, context, other="xla")
+
+
+def _claim(rule: Rule, context: Context) -> None:
+    """Not every use of these names is a finding: which are is decided here."""
+    context.claimed.update(node for node, _ in context.uses(*rule.match))
+
+
+def _operators(rule: Rule, context: Context, other: Target) -> Iterator[Finding]:
+    """What the rule names, unless the file is for the ``other`` back end alone."""
+    _claim(rule, context)
+    if context.target == other:
+        return
+    known = facts(context)
+    for call in context.calls(*(name for name in rule.match if not name.startswith("torch.Tensor."))):
+        if _functional(context, known, call) and _chosen(call):
+            yield report(rule, context, call)
+    methods = {name.rpartition(".")[2] for name in rule.match if name.count(".") == 1 or "Tensor." in name}
+    for call in known.named(*sorted(methods)):
+        func = call.func
+        if not isinstance(func, ast.Attribute) or context.qualify(func) is not None:
+            continue
+        value = known.value(func.value)
+        proper = (value.kind == "tensor" and value.on_device) or (value.kind == "unknown" and func.attr not in SHARED)
+        if proper and known.heat(call) and _chosen(call):
+            yield report(rule, context, call)
+
+
+def _functional(context: Context, known: Facts, call: ast.Call) -> bool:
+    """A layer that is made, or a function that is called in a step on what may be on the device."""
+    name = known.flow.name_of(call.func).rpartition(".")[2]
+    if name[:1].isupper() or name.endswith("_norm"):
+        return True
+    if not known.heat(call):
+        return False
+    if name in CREATES:
+        return keyword(call, "device") is not None and known.value(call).where != "host"
+    return not any(known.value(a).where == "host" and known.value(a).is_tensor for a in call.args[:1])
+
+
+def _chosen(call: ast.Call) -> bool:
+    """Whether the arguments choose the form that is not there."""
+    func = call.func
+    name = func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
+    if name in RESIZES:
+        mode, smooth = keyword(call, "mode"), keyword(call, "antialias")
+        if isinstance(smooth, ast.Constant) and smooth.value is True:
+            return True
+        return isinstance(mode, ast.Constant) and mode.value in HOST_MODES
+    if name in POOLS:
+        size = call.args[-1] if call.args else keyword(call, "output_size")
+        return isinstance(size, ast.Constant) and isinstance(size.value, int) and size.value % 2 == 1 and size.value > 1
+    if name == "multinomial":
+        count = call.args[1] if len(call.args) == 2 else keyword(call, "num_samples")
+        replacing = keyword(call, "replacement")
+        many = isinstance(count, ast.Constant) and count.value != 1
+        return many and not (isinstance(replacing, ast.Constant) and replacing.value is True)
+    return True
+
+
+def cdist(rule: Rule, context: Context) -> Iterator[Finding]:
+    """``torch.cdist`` in a step that computes gradients: its backward pass runs on the host."""
+    known = facts(context)
+    for call in context.calls("torch.cdist"):
+        values = [known.value(a) for a in call.args[:2]]
+        if context.target == "tpu" or known.heat(call) != "step" or without_gradients(context.tree, call):
+            continue
+        if all(v.on_device or v.kind == "unknown" for v in values):
+            yield report(rule, context, call, perhaps=True)
+
+
+def inference_mode(rule: Rule, context: Context) -> Iterator[Finding]:
+    """``torch.inference_mode()``, under which PyTorch/XLA cannot compute; ``no_grad`` gives the same numbers."""
+    for node, _ in context.uses(*INFERENCE):
+        call = context.tree.parents[node]
+        if isinstance(call, ast.Call) and call.func is node:
+            given = [*call.args, *(k.value for k in call.keywords)]
+            if any(isinstance(a, ast.Constant) and a.value is False for a in given):
+                continue
+            plain = all(isinstance(a, ast.Constant) and a.value is True for a in given)
+            place: ast.expr = call
+        else:
+            plain, place = True, node
+        source = context.source(node)
+        if not plain or not source.endswith(".inference_mode") or source.count(".") != 1:
+            yield report(rule, context, place)
+        else:
+            text = source.removesuffix("inference_mode") + "no_grad" + ("()" if place is call else "")
+            yield context.rewrite(rule, place, New(place, text, False))
+
+
+def sparse(rule: Rule, context: Context) -> Iterator[Finding]:
+    """Sparse tensors, and layers and optimizers that make them."""
+    known = facts(context)
+    _claim(rule, context)
+    modules = tuple(name for name in context.resolved if name.startswith("torch.sparse."))
+    for call in context.calls(*rule.match, *modules):
+        name = known.flow.name_of(call.func)
+        given = keyword(call, "sparse")
+        if name.endswith(("Embedding", "EmbeddingBag", "from_pretrained", "embedding", "embedding_bag")):
+            if isinstance(given, ast.Constant) and given.value is True:
+                yield report(rule, context, call)
+        else:
+            yield report(rule, context, call)
+    for call in known.named("to_sparse", "to_sparse_csr"):
+        if isinstance(call.func, ast.Attribute) and known.value(call.func.value).on_device:
+            yield report(rule, context, call)
+
+
+def double(rule: Rule, context: Context) -> Iterator[Finding]:
+    """float64 and complex128 on the device."""
+    known = facts(context)
+    for call in known.named("double"):
+        if isinstance(call.func, ast.Attribute) and context.qualify(call.func) is None and not call.args:
+            value = known.value(call.func.value)
+            if value.on_device and (known.heat(call) or value.where == "device"):
+                yield report(rule, context, call)
+    for node, _ in context.uses(*DOUBLE):
+        around = context.tree.parents[node]
+        if isinstance(around, ast.keyword):
+            around = context.tree.parents[around]
+        if not isinstance(around, ast.Call):
+            continue
+        value = known.value(around)
+        if context.named(around.func, "torch.set_default_dtype") or (
+            value.kind == "tensor" and value.where == "device"
+        ):
+            yield report(rule, context, around)
+    for call in known.named("from_numpy", "tensor", "as_tensor"):
+        if not call.args or keyword(call, "dtype") is not None or not isinstance(call.args[0], ast.Call):
+            continue
+        made = known.flow.name_of(call.args[0].func)
+        if made.startswith("numpy.") and made.rpartition(".")[2] in DOUBLE_ARRAYS and not call.args[0].keywords:
+            parent = context.tree.parents[call]
+            moved = isinstance(parent, ast.Attribute) and parent.attr == "cuda"
+            if moved or keyword(call, "device") is not None:
+                yield report(rule, context, call)
+
+
+def random_graph(rule: Rule, context: Context) -> Iterator[Finding]:
+    """``if random.random() < p`` in a step: each way through is a program of its own."""
+    known = facts(context)
+    for branch in context.tree.every(ast.If):
+        if not any(isinstance(n, ast.Call) and _draws(known, n) for n in ast.walk(branch.test)):
+            continue
+        loops = [n for n in context.tree.ancestors(branch) if isinstance(n, ast.For) and n not in known.heats.loops]
+        if known.heat(branch.test) == "step" and loops:
+            yield report(rule, context, branch.test)
+        elif known.heat(branch.test) == "step":
+            yield report(rule, context, branch.test, perhaps=True)
+
+
+def _draws(known: Facts, call: ast.Call) -> bool:
+    name = known.flow.name_of(call.func)
+    return name.startswith(("random.", "numpy.random.")) and name.rpartition(".")[2] in (
+        "random", "rand", "uniform", "randint", "choice",
+    )  # fmt: skip
