@@ -27,6 +27,7 @@ from torchport.shim.batch_norm import right_running_statistics
 from torchport.shim.boundaries import mark_steps
 from torchport.shim.notices import notice
 from torchport.shim.parameters import keep_parameter_objects
+from torchport.shim.xla_kernels import right_kernels
 
 # PCI identifiers of TPU chips; a Google network card has the same vendor
 _VENDOR = "0x1ae0"
@@ -81,6 +82,8 @@ class XlaBackend(Backend):
         keep_parameter_objects(self._seed_if_pending)
         _before_first_backward(self.init)
         right_running_statistics("XLA")
+        right_kernels()
+        _put_back_what_torch_xla_replaced()
 
     # The runtime
 
@@ -281,6 +284,13 @@ class XlaBackend(Backend):
         from torchport.shim.recompute import checkpoint_on_xla
 
         return checkpoint_on_xla(function, args, options)
+
+
+def _put_back_what_torch_xla_replaced() -> None:
+    """Its nn.GRU raises for CPU tensors, and its clip_grad_norm_ puts the norm of CPU gradients on the device."""
+    for owner, name in ((torch.nn, "GRU"), (torch.nn.utils, "clip_grad_norm_")):
+        replaced = getattr(owner, name)
+        setattr(owner, name, getattr(replaced, "_orig", None) or replaced)
 
 
 def _before_first_backward(start: Callable[[], None]) -> None:
