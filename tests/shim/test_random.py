@@ -89,3 +89,39 @@ def test_a_foreign_state_is_left_alone_with_a_notice(size: int, caplog: pytest.L
         shim.set_rng_state(torch.zeros(size, dtype=torch.uint8))
     assert torch.equal(shim.get_rng_state(), before)
     assert any("not a generator state" in r.getMessage() and __file__ in r.getMessage() for r in caplog.records)
+
+
+def test_a_forked_generator_leaves_the_others_alone() -> None:
+    shim.torch_manual_seed(5)
+    want = torch.rand(2, device=shim.device()).tolist()
+    shim.torch_manual_seed(5)
+    with shim.fork_rng():
+        shim.torch_manual_seed(6)
+        torch.rand(3, device=shim.device()), torch.rand(3)
+    assert torch.rand(2, device=shim.device()).tolist() == want
+
+
+@pytest.mark.parametrize("draw", ["rand", "randn", "randperm", "randint", "normal_", "bernoulli"])
+def test_a_generator_gives_the_same_numbers_again(draw: str) -> None:
+    def numbers() -> list[float]:
+        generator = shim.Generator("cuda")
+        generator.manual_seed(4)
+        device = shim.device()
+        made = {
+            "rand": lambda: torch.rand(5, device=device, generator=generator),
+            "randn": lambda: torch.randn(5, device=device, generator=generator),
+            "randperm": lambda: torch.randperm(5, device=device, generator=generator),
+            "randint": lambda: torch.randint(99, (5,), device=device, generator=generator),
+            "normal_": lambda: torch.empty(5, device=device).normal_(generator=generator),
+            "bernoulli": lambda: torch.bernoulli(torch.full((40,), 0.5).to(device), generator=generator),
+        }[draw]()
+        return made.cpu().tolist()
+
+    first = numbers()
+    torch.rand(3, device=shim.device())
+    assert numbers() == first
+    assert len(set(first)) > 1
+
+
+def test_a_generator_of_the_cpu_stays_one() -> None:
+    assert shim.Generator("cpu").device.type == "cpu"

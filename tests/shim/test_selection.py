@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
 import subprocess
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -70,6 +72,44 @@ def test_a_back_end_that_is_not_there_is_one_clear_error(cls: type[Backend], mon
             selection._choose()
     else:
         assert type(selection._choose()) is cls
+
+
+def test_another_vendors_torch_tpu_is_not_taken_for_googles(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    if name == "tpu":
+        pytest.skip("Google's is imported already")
+    (tmp_path / "torch_tpu").mkdir()
+    (tmp_path / "torch_tpu" / "__init__.py").write_text("raise ImportError('must not be imported')")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("TORCHPORT_BACKEND", "tpu")
+    with pytest.raises(RuntimeError, match=r"not that of Google's TorchTPU, but another vendor's .*: uninstall it"):
+        selection._choose()
+
+
+def test_versions_that_do_not_fit_are_one_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    installed = importlib.util.find_spec("torch_xla") is not None
+    (tmp_path / "torch_xla-1.9.0.dist-info").mkdir()
+    (tmp_path / "torch_xla-1.9.0.dist-info" / "METADATA").write_text("Name: torch_xla\nVersion: 1.9.0\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("TORCHPORT_BACKEND", "xla")
+    problem = (
+        "torch_xla 1.9.0 works with the torch of the same number, and torch .* is installed" if installed else "pip"
+    )
+    with pytest.raises(RuntimeError, match=problem):
+        selection._choose()
+
+
+def test_two_accelerators_are_said(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, name: str
+) -> None:
+    if name not in ("xla", "tpu"):
+        pytest.skip("one accelerator is needed")
+    cuda = next(cls for cls in selection.available_backends() if cls.name == "cuda")
+    monkeypatch.setattr(cuda, "why_unusable", lambda: "")
+    monkeypatch.delenv("TORCHPORT_BACKEND")
+    assert selection._choose().name == "cuda"
+    assert f"cuda and {name} can be used here; cuda is, unless TORCHPORT_BACKEND names another" in caplog.text
 
 
 def test_the_order_of_preference() -> None:

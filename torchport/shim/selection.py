@@ -9,6 +9,7 @@ import threading
 
 from torchport.shim import backends
 from torchport.shim.backends.base import Backend
+from torchport.shim.notices import notice
 
 ENVIRONMENT_VARIABLE = "TORCHPORT_BACKEND"
 
@@ -52,7 +53,11 @@ def _choose() -> Backend:
     classes = available_backends()
     wanted = os.environ.get(ENVIRONMENT_VARIABLE, "").strip().lower()
     if not wanted:
-        return next(cls for cls in classes if cls.is_present())()
+        present = [cls for cls in classes if cls.is_present()]
+        if len([cls for cls in present if cls.accelerator]) > 1:
+            names = " and ".join(cls.name for cls in present if cls.accelerator)
+            notice(f"{names} can be used here; {present[0].name} is, unless {ENVIRONMENT_VARIABLE} names another")
+        return present[0]()
     for cls in classes:
         if cls.name == wanted:
             problem = cls.why_unusable()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import importlib.util
 import os
+import pathlib
 import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -23,6 +24,7 @@ _LAUNCH_VARIABLES = {
 }
 _DISTRIBUTED = "cpu:gloo,tpu:tpu_dist"
 _STATE_BYTES = 16
+_OLDEST_TORCH, _NEWEST_TORCH = (2, 11), (2, 15)
 
 
 class TpuBackend(Backend):
@@ -35,10 +37,21 @@ class TpuBackend(Backend):
 
     @classmethod
     def why_unusable(cls) -> str:
+        spec = importlib.util.find_spec("torch_tpu")
+        if spec is None:
+            return "torch-tpu is not installed: pip install torchport[tpu]"
+        if not any(pathlib.Path(folder, "_loader.py").is_file() for folder in spec.submodule_search_locations or ()):
+            return (
+                f"the installed package torch_tpu ({spec.origin}) is not that of Google's TorchTPU, but another "
+                "vendor's of the same name: uninstall it, and pip install torchport[tpu]"
+            )
         if torch._C._get_privateuse1_backend_name() == "tpu":
             return ""
-        if importlib.util.find_spec("torch_tpu") is None:
-            return "torch-tpu is not installed: pip install torchport[tpu]"
+        if not _OLDEST_TORCH <= _torch_version() <= _NEWEST_TORCH:
+            return (
+                f"torch-tpu works with torch 2.11 to 2.15, and torch {torch.__version__} is installed: "
+                "pip install torchport[tpu]"
+            )
         return "torch-tpu found no TPU on this machine: run it on a TPU host, or choose another back end"
 
     def start(self) -> None:
@@ -153,6 +166,10 @@ class TpuBackend(Backend):
         if kept.get("backend") == "inductor":
             kept = without(kept, ["backend"], "the compiler is that of TorchTPU")
         return kept
+
+
+def _torch_version() -> tuple[int, ...]:
+    return tuple(int(part) for part in torch.__version__.split(".")[:2])
 
 
 @functools.cache

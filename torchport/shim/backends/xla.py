@@ -7,6 +7,7 @@ selection only imports torch_xla, and the first backward pass of the process sta
 
 from __future__ import annotations
 
+import importlib.metadata
 import importlib.util
 import os
 import pathlib
@@ -70,6 +71,12 @@ class XlaBackend(Backend):
     def why_unusable(cls) -> str:
         if importlib.util.find_spec("torch_xla") is None:
             return "torch_xla is not installed: pip install torchport[xla]"
+        version = importlib.metadata.version("torch_xla")
+        if version.split(".")[:2] != torch.__version__.split(".")[:2]:  # it would not even import
+            return (
+                f"torch_xla {version} works with the torch of the same number, and torch {torch.__version__} is "
+                "installed: pip install torchport[xla], which brings both"
+            )
         return ""
 
     @classmethod
