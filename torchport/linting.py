@@ -112,7 +112,7 @@ class _Walk:
         left: list[tuple[FoundFile, str]] = []
         for file, digest in matching:
             key = self.key(file, digest, facts) if self.cache else ""
-            known = found_of(self.cache.get(key)) if self.cache else None
+            known = found_of(self.cache.get(key), self.report.rules) if self.cache else None
             if known is None:
                 left.append((file, key))
             else:

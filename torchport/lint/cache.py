@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
@@ -72,11 +72,11 @@ def key_of(*parts: str) -> str:
     return blake2b("\0".join(parts).encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
 
 
-def found_of(entry: Any) -> Found | None:
-    """The result of an entry, or None where it is none."""
+def found_of(entry: Any, codes: Container[str]) -> Found | None:
+    """The result of an entry, or None where it is none. ``codes`` are those of the rules that were run."""
     try:
         findings, problems, silenced = entry
-        if all(len(row) == 13 for row in findings) and all(len(row) == 2 for row in problems):
+        if all(len(row) == 13 and row[0] in codes for row in findings) and all(len(row) == 2 for row in problems):
             return Found(findings, problems, int(silenced))
     except (TypeError, ValueError):
         pass
