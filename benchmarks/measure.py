@@ -5,9 +5,14 @@ from __future__ import annotations
 import os
 import statistics
 import subprocess
+import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
+
+NOT_OURS = ("PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED", "PYTHONPROFILEIMPORTTIME", "PYTHONDEVMODE")
+"""Variables that slow Python down and that no user of a tool has set."""
 
 
 class MeasureError(Exception):
@@ -23,21 +28,51 @@ class Timing:
     statuses: Collection[int] = (0,)
     """Exit statuses that mean that the work was done."""
     seconds: list[float] = field(default_factory=list)
+    walls: list[float] = field(default_factory=list)
+    peaks: list[float] = field(default_factory=list)
 
     @property
     def median(self) -> float:
         """CPU seconds, user and system."""
         return statistics.median(self.seconds)
 
+    @property
+    def wall(self) -> float:
+        """Seconds from start to end: the shortest run, for other work on the machine can only make it longer."""
+        return min(self.walls)
+
+    @property
+    def peak(self) -> float:
+        """MiB of the largest of its processes."""
+        return max(self.peaks)
+
     def run(self, folder: Path) -> None:
-        """Run once and keep the time. Raises MeasureError for an exit status that is not expected."""
-        self.seconds.append(cpu_seconds(self.command, folder, self.statuses))
+        """Run once and keep what it took. Raises MeasureError for an exit status that is not expected."""
+        usage = use(self.command, folder, self.statuses)
+        self.seconds.append(usage.cpu)
+        self.walls.append(usage.wall)
+        self.peaks.append(usage.peak)
 
 
-def cpu_seconds(command: Sequence[str], folder: Path, statuses: Collection[int]) -> float:
-    """User and system time of ``command``, run in ``folder``, and of the processes that it started and waited for."""
+class Usage(NamedTuple):
+    """What a command took, with all the processes that it started and waited for."""
+
+    cpu: float
+    """Seconds, user and system."""
+    wall: float
+    """Seconds."""
+    peak: float
+    """MiB of the largest process."""
+
+
+def use(command: Sequence[str], folder: Path, statuses: Collection[int]) -> Usage:
+    """Run ``command`` in ``folder``. Raises MeasureError for an exit status that is not expected."""
+    environment = {key: value for key, value in os.environ.items() if key not in NOT_OURS}
+    start = time.monotonic()
     try:
-        process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        process = subprocess.Popen(
+            command, cwd=folder, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+        )
     except OSError as error:
         raise MeasureError(f"{command[0]}: {error.strerror}") from error
     assert process.stderr is not None
@@ -46,7 +81,7 @@ def cpu_seconds(command: Sequence[str], folder: Path, statuses: Collection[int])
     process.returncode = os.waitstatus_to_exitcode(wait_status)
     if process.returncode not in statuses:
         raise MeasureError(f"{' '.join(command)}: exit status {process.returncode}\n{said[-2000:]}")
-    return usage.ru_utime + usage.ru_stime
+    return Usage(usage.ru_utime + usage.ru_stime, time.monotonic() - start, usage.ru_maxrss / 1024)
 
 
 def measure_in_turn(timings: Sequence[Timing], folder: Path, runs: int) -> None:
@@ -56,7 +91,7 @@ def measure_in_turn(timings: Sequence[Timing], folder: Path, runs: int) -> None:
     """
     if runs > 1:
         for timing in timings:
-            cpu_seconds(timing.command, folder, timing.statuses)
+            use(timing.command, folder, timing.statuses)
     for _ in range(runs):
         for timing in timings:
             timing.run(folder)
