@@ -44,7 +44,7 @@ def test_commands_and_their_options_exist(words: list[str], tmp_path: Path) -> N
 def test_options_named_in_the_text_exist(tmp_path: Path) -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     options = set(re.findall(r"`(--?[a-z][a-z-]*)`", text))
-    help_text = torchport("migrate", "--help", folder=tmp_path).stdout
+    help_text = "".join(torchport(name, "--help", folder=tmp_path).stdout for name in ("migrate", "lint"))
     assert options
     assert not {option for option in options if not re.search(rf"(?<!\S){option}\b", help_text)}
 
@@ -56,7 +56,14 @@ def test_rules_named_in_the_text_exist(tmp_path: Path) -> None:
 
 
 def test_links_lead_somewhere() -> None:
-    for page in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "benchmarks/README.md", "docs/rules/README.md"):
+    for page in (
+        "README.md",
+        "CONTRIBUTING.md",
+        "CHANGELOG.md",
+        "benchmarks/README.md",
+        "docs/lint.md",
+        "docs/rules/README.md",
+    ):
         text = (ROOT / page).read_text(encoding="utf-8")
         links = [link for link in re.findall(r"\]\(([^)#]+)\)", text) if "://" not in link]
         assert not [link for link in links if not (ROOT / page).parent.joinpath(link).exists()]
