@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable
+from itertools import accumulate
 
 from torchport.model import Rule
 
@@ -24,10 +26,7 @@ class Prefilter:
         words = sorted({word.encode() for rule in self.rules for word in rule.triggers})
         self.imported = [word.removeprefix(FROM_TORCH) for word in words if word.startswith(FROM_TORCH)]
         plain = [word for word in words if not word.startswith(FROM_TORCH)]
-        # A word inside another is found wherever the other is, so the longer one need not be looked for.
-        self.words = [
-            (word, NAME.findall(word)) for word in plain if not any(other in word for other in plain if other != word)
-        ]
+        self.words = [(word, NAME.findall(word)) for word in _shortest(plain)]
 
     def search(self, blob: bytes) -> bool:
         """Whether a trigger of any rule is in ``blob``.
@@ -48,3 +47,21 @@ class Prefilter:
         """Whether a list of imported names, on one line or in brackets, holds one of the names looked for."""
         names = piece[: piece.find(b")")] if piece.startswith(b"(") else piece.splitlines()[0] if piece else b""
         return any(name.strip().partition(b" ")[0] in self.imported for name in names.lstrip(b"(").split(b","))
+
+
+def _shortest(words: list[bytes]) -> list[bytes]:
+    """The words that hold none of the others: wherever such a longer one is, the other is found as well.
+
+    All words are searched as one text, since comparing each with each takes longer than reading a file.
+    """
+    text = b"\n".join(words)
+    ends = list(accumulate(len(word) + 1 for word in words))
+    longer: set[int] = set()
+    for number, word in enumerate(words):
+        place = text.find(word)
+        while place != -1:
+            found = bisect_right(ends, place)
+            if found != number:
+                longer.add(found)
+            place = text.find(word, place + 1)
+    return [word for number, word in enumerate(words) if number not in longer]
