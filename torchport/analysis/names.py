@@ -71,7 +71,7 @@ def qualify(tree: Tree, node: ast.expr, scope: Scope | None = None) -> Qualified
     base = node
     while isinstance(base, ast.Attribute):
         base = base.value
-    if not isinstance(base, ast.Name):
+    if not isinstance(base, ast.Name) or (base.id not in tree.imported and base.id != "torch"):
         return None
     scope = scope or tree.scopes.get(node) or tree.scopes.get(base) or tree.scope
     home = scope.find(base.id)

@@ -79,6 +79,8 @@ class Tree:
     loops: list[ast.For | ast.While | ast.AsyncFor] = field(default_factory=list)
     fstrings: list[ast.JoinedStr] = field(default_factory=list)
     imports: list[ast.Import | ast.ImportFrom] = field(default_factory=list)
+    imported: set[str] = field(default_factory=set)
+    """Names that an import anywhere in the file binds: no other name can have a qualified name."""
     definitions: list[ast.FunctionDef | ast.AsyncFunctionDef] = field(default_factory=list)
     classes: list[ast.ClassDef] = field(default_factory=list)
     kinds: dict[type[ast.AST], list[ast.AST]] = field(default_factory=lambda: {kind: [] for kind in COLLECTED})
@@ -303,9 +305,11 @@ def _visit_import(tree: Tree, node: ast.Import, scope: Scope) -> list[tuple[ast.
     tree.scopes[node] = scope
     for alias in node.names:
         if alias.asname:
+            tree.imported.add(alias.asname)
             _bind(scope, alias.asname, Binding("import", node, alias.name))
         else:
             root = alias.name.partition(".")[0]
+            tree.imported.add(root)
             _bind(scope, root, Binding("import", node, root))
     return []
 
@@ -318,6 +322,7 @@ def _visit_import_from(tree: Tree, node: ast.ImportFrom, scope: Scope) -> list[t
         if alias.name == "*":
             scope.stars.append((module, node))
         else:
+            tree.imported.add(alias.asname or alias.name)
             _bind(scope, alias.asname or alias.name, Binding("import", node, f"{module}.{alias.name}"))
     return []
 

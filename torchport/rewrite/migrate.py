@@ -142,6 +142,7 @@ class Migrator:
         self.prefilter = Prefilter(for_target(rules, target))
         self.wanted = frozenset(rule.code for rule in rules)
         self.rules = for_target(every or rules, target)
+        self.triggers = Prefilter(self.rules)
         self.index = build_index(self.rules, target)
         self.target, self.unsafe, self.project = target, unsafe, project or ProjectFacts()
         self.transformers = TRANSFORMERS | dict(checks or {})
@@ -309,7 +310,7 @@ def _findings(migrator: Migrator, context: Context, source: Source) -> Pass:
 
 def _all_findings(migrator: Migrator, context: Context) -> Iterator[Finding]:
     """Transformers first, since they claim names that are renamed otherwise."""
-    for rule in migrator.rules:
+    for rule in migrator.triggers.concerned(context.text.bytes):
         if rule.transformer:
             yield from migrator.transformers[rule.transformer](rule, context)
     yield from rename_imports(migrator.index, context)
