@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from torchport import __version__
-from torchport.analysis.project import Collector, ProjectFacts, own_cuda
-from torchport.catalog.prefilter import Prefilter
+from torchport.analysis.project import Collector, ProjectFacts, may_hold, own_cuda
+from torchport.catalog.prefilter import Gate
 from torchport.lint.baseline import Baseline
 from torchport.lint.cache import Cache, found_of, key_of
-from torchport.lint.work import Found, Linted, Task, Work, digest_of, finding_of, problem_of
+from torchport.lint.work import Found, Linted, Row, Task, Work, digest_of, finding_of, problem_of
 from torchport.model import FileResult, Problem, Rule, Target
 from torchport.pipeline import Progress, in_processes, no_progress, wanted, write_changed
 from torchport.project.changes import ChangedLines, changed_lines
@@ -23,6 +23,8 @@ from torchport.report.findings import Report
 from torchport.report.text import count
 
 NOTEBOOK = "is a notebook: notebooks are not examined by this version; export its code to a .py file"
+FEW = 20
+"""Files up to which it is found out here that one concerns no rule: nothing has to be started for it."""
 DEPENDS_ON = ("analysis", "catalog", "lint", "rewrite", "model.py")
 """The parts of torchport that a result depends on."""
 
@@ -97,18 +99,20 @@ class _Walk:
         self, rules: tuple[Rule, ...], options: LintOptions, changed: ChangedLines | None, report: Report
     ) -> None:
         self.rules, self.options, self.changed, self.report = rules, options, changed, report
-        self.prefilter = Prefilter(rules)
+        self.gate = Gate(rules)
         self.collector = Collector()
         self.own_cuda: set[str] = set()
+        self.held: list[Row] = []
         usable = options.cache is not None and not options.fix and options.stdin is None
         self.cache = Cache(options.cache, _settings(rules, options)) if usable and options.cache else None
 
     def results(self, files: Sequence[FoundFile], progress: Progress) -> Iterator[tuple[str, Linted | Problem]]:
         """Path and result of each file with something to say."""
-        matching = [(file, digest) for file in files for digest in self.read(file)]
+        few = len(files) < FEW
+        matching = [(file, digest) for file in files for digest in self.read(file, few)]
         if self.changed is not None:
             matching = [(file, digest) for file, digest in matching if self.changed.has(file.path)]
-        facts = self.facts()
+        facts = key_of(",".join(sorted(self.own_cuda)), repr(self.held))
         left: list[tuple[FoundFile, str]] = []
         for file, digest in matching:
             key = self.key(file, digest, facts) if self.cache else ""
@@ -121,49 +125,62 @@ class _Walk:
         if self.cache:
             self.cache.save()
 
-    def read(self, file: FoundFile) -> Iterator[str]:
-        """The digest of a file that concerns a rule. What cannot be read is reported."""
+    def read(self, file: FoundFile, few: bool) -> Iterator[str]:
+        """The digest of a file that is to be looked at. What cannot be read is reported.
+
+        Of ``few`` files those that concern no rule are left out here: otherwise workers find it out side by side.
+        """
         self.report.looked_at.append(file.path)
         data = read_bytes(file.path) if self.options.stdin is None else self.options.stdin
         if isinstance(data, Problem):
             self.report.files.append(FileResult(file.path, problems=[data]))
             return
         digest = digest_of(data) if self.cache else ""
-        if not self.concerns(data, digest):
+        self.note(file, data, digest)
+        generated = not file.explicit and is_generated(data)
+        if (few or generated or file.kind == "notebook") and not self.concerns(data):
             return
         if file.kind == "notebook":
             self.report.files.append(FileResult(file.path, problems=[Problem(NOTEBOOK)]))
-        elif not file.explicit and is_generated(data):
+        elif generated:
             self.report.notes.append(f"{file.path}: is marked as generated: not examined")
         else:
             yield digest
 
-    def concerns(self, data: bytes, digest: str) -> bool:
-        """Whether a rule may concern a file of this content; what it tells of the project is noted."""
+    def concerns(self, data: bytes) -> bool:
+        """Whether a rule may concern a file of this content."""
+        return bool(self.gate.concerned(data)) or data.startswith(UTF16_BOMS)
+
+    def note(self, file: FoundFile, data: bytes, digest: str) -> None:
+        """What a file tells of the project. Which modules it imports matters only to a rewrite."""
         if self.options.fix:
-            self.collector.add(data)
-        known = self.cache.get(digest) if self.cache else None
-        if isinstance(known, list) and len(known) == 2:
-            own, matches = known
-        else:
-            own = own_cuda(data)
-            matches = self.prefilter.search(data) or data.startswith(UTF16_BOMS)
-            if self.cache:
-                self.cache.put(digest, [own, matches])
-        self.own_cuda.update(own)
-        return bool(matches)
+            self.collector.add(data, file.path)
+        self.own_cuda.update(own_cuda(data))
+        if may_hold(data):
+            key = key_of("held", digest, file.path) if self.cache else ""
+            rows = self.cache.get(key) if self.cache else None
+            if not (isinstance(rows, list) and all(isinstance(row, list) and len(row) == 4 for row in rows)):
+                from torchport.analysis.held import held_names
+
+                rows = [list(item) for item in held_names(data.decode(errors="replace"), file.path)]
+                if self.cache:
+                    self.cache.put(key, rows)
+            self.held += rows
 
     def facts(self) -> ProjectFacts:
-        """What all files say together. Which modules they import matters only to a rewrite."""
-        return self.collector.facts() if self.options.fix else ProjectFacts(frozenset(self.own_cuda))
+        """What all files say together."""
+        from torchport.analysis.held import Held
 
-    def key(self, file: FoundFile, digest: str, facts: ProjectFacts) -> str:
+        held = tuple(Held(*row) for row in self.held)
+        imported = self.collector.facts().imported if self.options.fix else frozenset[str]()
+        return ProjectFacts(frozenset(self.own_cuda), imported, held)
+
+    def key(self, file: FoundFile, digest: str, facts: str) -> str:
         """What a result depends on, besides the settings of the run."""
-        off = sorted(self.options.off(file.path))
-        return key_of(digest, file.kind, ",".join(off), ",".join(sorted(facts.own_cuda)))
+        return key_of(digest, file.path, ",".join(sorted(self.options.off(file.path))), facts)
 
     def examine(
-        self, files: Sequence[tuple[FoundFile, str]], facts: ProjectFacts, progress: Progress
+        self, files: Sequence[tuple[FoundFile, str]], facts: str, progress: Progress
     ) -> Iterator[tuple[str, Linted | Problem]]:
         """Lint what no earlier run has looked at."""
         if not files:
@@ -176,7 +193,7 @@ class _Walk:
             options.target,
             fix=options.fix,
             unsafe=options.unsafe,
-            project=facts,
+            project=self.facts(),
             off=options.off,
             every=options.every,
         )

@@ -46,7 +46,7 @@ class Collector:
                 if match := MODULE.match(piece):
                     self._imported.add(match[0].rpartition(b".")[2].decode(errors="replace"))
         self._own_cuda |= set(own_cuda(blob))
-        if (b'"cuda' in blob or b"'cuda" in blob) and STAYS.search(blob) and not DEEP.search(blob):
+        if may_hold(blob):
             from torchport.analysis.held import held_names
 
             self._held += held_names(blob.decode(errors="replace"), path)
@@ -54,6 +54,12 @@ class Collector:
     def facts(self) -> ProjectFacts:
         """What was gathered."""
         return ProjectFacts(frozenset(self._own_cuda), frozenset(self._imported), tuple(self._held))
+
+
+def may_hold(blob: bytes) -> bool:
+    """Whether ``blob`` has a device's name in it that cannot move, so that other files may have to leave theirs."""
+    named = b'"cuda' in blob or b"'cuda" in blob
+    return named and STAYS.search(blob) is not None and not DEEP.search(blob)
 
 
 def own_cuda(blob: bytes) -> list[str]:

@@ -25,11 +25,12 @@ OPTIONAL = {
     "reasons": dict,
     "cuda_only": str,
     "lint_only": bool,
+    "within": str,
     "measured": str,
     "instead": str,
 }
 LINT_FAMILIES = ("TP7", "TP8")
-"""Their rules are for ``torchport lint`` alone, unless one says ``lint_only = false``."""
+"""Their rules are for ``torchport lint`` alone, unless one says otherwise, and for files that name torch."""
 KNOWN = {*TEXT, *OPTIONAL, "support", "triggers", "example"}
 
 
@@ -136,6 +137,7 @@ def _rule(entry: dict[str, Any], where: str) -> Rule:
         since=entry.get("since", ""),
         references=tuple(entry.get("references", ())),
         cuda_only=entry.get("cuda_only", ""),
+        within=entry.get("within", "torch" if entry["code"].startswith(LINT_FAMILIES) else ""),
         measured=entry.get("measured", ""),
         instead=entry.get("instead", ""),
         lint_only=entry.get("lint_only", entry["code"].startswith(LINT_FAMILIES)),
