@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from torchport import __version__
 from torchport.analysis.project import Collector, ProjectFacts, may_hold, own_cuda
-from torchport.catalog.prefilter import Gate
+from torchport.catalog.prefilter import Prefilter
 from torchport.lint.baseline import Baseline
 from torchport.lint.cache import Cache, found_of, key_of
 from torchport.lint.work import Found, Linted, Row, Task, Work, digest_of, finding_of, problem_of
@@ -99,7 +99,7 @@ class _Walk:
         self, rules: tuple[Rule, ...], options: LintOptions, changed: ChangedLines | None, report: Report
     ) -> None:
         self.rules, self.options, self.changed, self.report = rules, options, changed, report
-        self.gate = Gate(rules)
+        self.prefilter = Prefilter(rules)
         self.collector = Collector()
         self.own_cuda: set[str] = set()
         self.held: list[Row] = []
@@ -149,7 +149,7 @@ class _Walk:
 
     def concerns(self, data: bytes) -> bool:
         """Whether a rule may concern a file of this content."""
-        return bool(self.gate.concerned(data)) or data.startswith(UTF16_BOMS)
+        return bool(self.prefilter.concerned(data)) or data.startswith(UTF16_BOMS)
 
     def note(self, file: FoundFile, data: bytes, digest: str) -> None:
         """What a file tells of the project. Which modules it imports matters only to a rewrite."""

@@ -49,8 +49,8 @@ class Rule:
     """What was counted where nothing is done and where it is: compilations, reads by the host."""
     instead: str = ""
     """What to write in its place, where the example does not say it."""
-    within: str = ""
-    """A file that does not hold this text as well does not concern a rule that lint alone runs."""
+    within: tuple[str, ...] = ()
+    """A file that holds none of these texts as well does not concern the rule; none: a trigger is enough."""
     lint_only: bool = False
     """``torchport lint`` runs it, ``torchport migrate`` does not."""
     source: str = ""

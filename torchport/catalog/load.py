@@ -25,12 +25,13 @@ OPTIONAL = {
     "reasons": dict,
     "cuda_only": str,
     "lint_only": bool,
-    "within": str,
+    "within": list,
     "measured": str,
     "instead": str,
 }
 LINT_FAMILIES = ("TP7", "TP8")
-"""Their rules are for ``torchport lint`` alone, unless one says otherwise, and for files that name torch."""
+"""Their rules are for ``torchport lint`` alone and for files with one of ``WITHIN``, unless one says otherwise."""
+WITHIN = ("torch", "lightning", ".backward(", "def forward(", "def training_step(")
 KNOWN = {*TEXT, *OPTIONAL, "support", "triggers", "example"}
 
 
@@ -137,7 +138,7 @@ def _rule(entry: dict[str, Any], where: str) -> Rule:
         since=entry.get("since", ""),
         references=tuple(entry.get("references", ())),
         cuda_only=entry.get("cuda_only", ""),
-        within=entry.get("within", "torch" if entry["code"].startswith(LINT_FAMILIES) else ""),
+        within=tuple(entry.get("within", WITHIN if entry["code"].startswith(LINT_FAMILIES) else ())),
         measured=entry.get("measured", ""),
         instead=entry.get("instead", ""),
         lint_only=entry.get("lint_only", entry["code"].startswith(LINT_FAMILIES)),

@@ -34,7 +34,9 @@ class Prefilter:
     def concerned(self, blob: bytes) -> tuple[Rule, ...]:
         """The rules of which a trigger is in ``blob``."""
         found = {*self._found(blob)}
-        return tuple(rule for rule in self.rules if not found.isdisjoint(rule.triggers))
+        has = {words: any(word.encode() in blob for word in words) for words in {rule.within for rule in self.rules}}
+        has[()] = True
+        return tuple(rule for rule in self.rules if not found.isdisjoint(rule.triggers) and has[rule.within])
 
     def _found(self, blob: bytes) -> Iterator[str]:
         """The triggers that are in ``blob``.

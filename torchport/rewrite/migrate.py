@@ -263,7 +263,7 @@ def _spliced(source: Source, text: Text, edits: list[Edit], origin: Origin) -> t
 
 def _inspect(source: Source, migrator: Migrator) -> Outcome:
     text = Text(source.text)
-    if not migrator.prefilter.search(text.bytes):
+    if migrator.wanted.isdisjoint(rule.code for rule in migrator.triggers.concerned(text.bytes)):
         return Outcome()
     context = migrator.context(parse(source.text, source.path), text, path=source.path, draft=True)
     findings, silenced, comments, why = _findings(migrator, context, source)
