@@ -150,6 +150,28 @@ def test(check, model, optimizer):
     assert "shim.steps(check(model, torch.cuda.cudart()))" in outcome.text
 
 
+@pytest.mark.parametrize(
+    ("receiver", "moves"),
+    [
+        ("def f(b):\n    return b.cuda()", False),
+        ("from data import load\ndef f():\n    b = next(load())\n    return b.cuda()", False),
+        ("from data import load\nb = load()\nc = b.cuda()", False),
+        ("def f(self):\n    return self.bag.cuda()", False),
+        ("def f(self):\n    return self.model.cuda()", True),
+        ("from nets import Net\nnet = Net()\nnet.cuda()", True),
+        ("x = torch.ones(2)\ny = x.cuda()", True),
+        ("y = [x.cuda() for x in ys]", False),
+    ],
+)
+def test_own_cuda_classes_of_other_files_hold_back_what_may_be_one(
+    receiver: str, moves: bool, migrate: Callable[..., Outcome]
+) -> None:
+    collector = Collector()
+    collector.add(b"class Bag:\n    def cuda(self):\n        return self\n")
+    outcome = migrate(f"import torch\n{receiver}\n", project=collector.facts())
+    assert (outcome.text is not None) is moves
+
+
 def test_minimal_edit_leaves_common_ends_alone() -> None:
     text = Text("é = torch.cuda.is_available()\n")
     start = len("é = ".encode())

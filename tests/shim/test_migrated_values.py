@@ -18,12 +18,15 @@ import pytest
 if importlib.util.find_spec("libcst") is None:
     pytest.skip("the migration needs LibCST", allow_module_level=True)
 
+import torch
+
+from torchport import shim
 from torchport.catalog import load_rules
 from torchport.project.source import Source
 from torchport.rewrite import Migrator
 
 HEAD = """\
-import argparse, enum, functools, os, re
+import argparse, enum, functools, json, os, re
 from collections import namedtuple
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -55,6 +58,9 @@ HOLDERS = {
     "default of get": ("config = {{}}", "config.get('device', {v})"),
     "keywords of dict": ("config = dict(device={v})", "config['device']"),
     "environment": ("os.environ['DEVICE'] = {v}", "os.environ['DEVICE']"),
+    "default of the environment": ("", "os.environ.get('PLACE_DEVICE', {v})"),
+    "configuration": ('config = json.loads(\'{{"device": "{w}"}}\')', "config['device']"),
+    "configuration by a variable": ("config = json.loads('{{\"dev\": \"{w}\"}}')\ndev = config['dev']", "dev"),
     "list": ("devices = [{v}]", "devices[0]"),
     "partial": ("def same(x, where=''):\n    return where\nf = functools.partial(same, where={v})\nw = f(1)", "w"),
     "option": (
@@ -72,6 +78,9 @@ HOLDERS = {
     "type of a device": ("held = torch.device({v})", "held.type"),
     "text of a device": ("held = torch.device({v})", "str(held)"),
 }
+MOVED = 632
+"""How many of the 792 programs move whole: not those with an enumeration or ``dict(cuda=...)``, and not some whose
+names do not say that the value is a device."""
 TESTS = (
     "{e} == 'cuda', 'cuda' == {e}, {e} != 'cuda', not {e} == 'cuda'",
     "'cuda' in {e}, {e} in ('cuda', 'mps'), {e} in ['cuda'], {e} not in {{'cuda'}}",
@@ -105,7 +114,8 @@ BLOCKS = (
 def programs(value: str, condition: str) -> list[str]:
     found = []
     for setup, expression in HOLDERS.values():
-        written, read = setup.format(v=value, c=condition), expression.format(v=value)
+        word = "cuda" if condition == "True" else "cpu"
+        written, read = setup.format(v=value, c=condition, w=word), expression.format(v=value)
         uses = [f"print({test.format(e=read)})" for test in TESTS] + [block.format(e=read) for block in BLOCKS]
         found += [f"{HEAD}{written}\n{use}\n" for use in uses]
     return found
@@ -119,6 +129,7 @@ def printed(text: str) -> str:
     try:
         with contextlib.redirect_stdout(out), pytest.MonkeyPatch.context() as patch:
             patch.delenv("DEVICE", raising=False)
+            patch.delenv("PLACE_DEVICE", raising=False)
             exec(compile(text, "program", "exec"), vars(module))
     except (KeyError, ValueError) as error:
         out.write(type(error).__name__)
@@ -141,4 +152,31 @@ def test_answers_are_those_of_the_original(name: str) -> None:
         if printed(text) != printed(outcome.text):
             different.append(outcome.text.removeprefix(HEAD))
     assert not different, "\n---\n".join([f"{len(different)} of {len(texts)}", *different[:10]])
-    assert moved > 0.8 * len(texts)
+    assert moved >= MOVED
+
+
+def test_old_constructors_make_tensors_on_the_device(name: str) -> None:
+    text = """\
+import numpy as np
+import torch
+x = torch.ones(2, 3)
+made = [
+    torch.cuda.FloatTensor([1, 2]), torch.cuda.LongTensor(((3,), (4,))), torch.cuda.FloatTensor(np.ones(2)),
+    torch.cuda.FloatTensor(2, x.size(1)).fill_(5), torch.cuda.ByteTensor(len(x)).zero_(), torch.cuda.IntTensor(),
+    x.type(torch.cuda.DoubleTensor)[0],
+]
+print([(t.tolist(), t.dtype) for t in made], {t.device.type for t in made})
+"""
+    migrator = Migrator(tuple(rule for rule in load_rules() if not rule.lint_only), "portable")
+    outcome = migrator(Source("program.py", text, "utf-8", False))
+    assert not outcome.left
+    expected = [
+        ([1.0, 2.0], torch.float32),
+        ([[3], [4]], torch.int64),
+        ([1.0, 1.0], torch.float32),
+        ([[5.0] * 3] * 2, torch.float32),
+        ([0, 0], torch.uint8),
+        ([], torch.int32),
+        ([1.0] * 3, torch.float64),
+    ]
+    assert printed(outcome.text or "") == f"{expected} {{{shim.device().type!r}}}\n"

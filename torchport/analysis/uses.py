@@ -122,11 +122,11 @@ class _Climb(Arguments):
                 break
             node = outer
         use = self._consumed(outer, node)
-        if use.role == "unknown" and not use.keys:
-            use.keys = self._buried()
-            use.role = "fixed" if use.keys else "unknown"
-        elif use.role == "unknown" and (proof or (node is not self.text.node and self.extra)):
+        if use.role == "unknown" and (proof or (node is not self.text.node and self.extra)):
             use.role, use.reason = "value", ""
+        elif use.role == "unknown":
+            use.keys = use.keys or self._buried()
+            use.role = "fixed" if use.keys else "unknown"
         use.proof = use.proof or proof
         return use
 

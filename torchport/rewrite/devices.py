@@ -14,7 +14,7 @@ from torchport.analysis.parameters import Signatures
 from torchport.analysis.uses import find_uses, odd_texts
 from torchport.model import Effect, Finding, Review, Rule
 from torchport.rewrite.context import Context, New
-from torchport.rewrite.forms import new_text
+from torchport.rewrite.forms import new_text, settings_read
 from torchport.rewrite.guards import KERNEL_REASON, WORKER, guards_kernel, is_available, workers
 from torchport.rewrite.spread import SPREAD, owner, spread_over_gpus
 
@@ -76,11 +76,15 @@ def device_strings(rule: Rule, context: Context) -> Iterator[Finding]:
     sinks = {groups.find(key) for key in device_sinks(context)} if uses else set()
     if uses and context.project.held:
         hold_with_others(context.tree, context.path, groups, members, context.project.held)
+    names: dict[Key | int, set[str]] = {name: set() for name in members}
+    for key in groups.parent:
+        if key[0] == "attribute" and (found := groups.find(key)) in names:
+            names[found].add(key[1])
     for name, group in members.items():
         proved = name in sinks or any(
             use.proof or use.text.index is not None or any(NAMED.search(key[1]) for key in use.keys) for use in group
         )
-        yield from _group(rule, context, group, proved)
+        yield from _group(rule, context, group, proved, names[name])
     yield from _in_workers(rule, context)
 
 
@@ -101,6 +105,9 @@ def _in_workers(rule: Rule, context: Context) -> Iterator[Finding]:
 def _taken_elsewhere(context: Context, use: Use) -> bool:
     """Device arguments that belong to the rule of the call."""
     call = use.consumer
+    around = context.tree.parents.get(call)
+    if isinstance(around, ast.Call) and context.named(around.func, "torchport.shim.device_string"):
+        return True
     if not isinstance(call, ast.Call) or use.role not in ("argument", "to"):
         return False
     found = context.qualify(call.func) if isinstance(call.func, ast.Name | ast.Attribute) else None
@@ -129,8 +136,13 @@ def device_sinks(context: Context) -> Iterator[Key]:
                 yield key
 
 
-def _group(rule: Rule, context: Context, group: list[Use], proved: bool) -> list[Finding]:
-    """The findings of one group: all its places move, or none."""
+def _group(rule: Rule, context: Context, group: list[Use], proved: bool, names: set[str]) -> list[Finding]:
+    """The findings of one group: all its places move, or none. ``names`` are settings and attributes among its keys.
+
+    A setting that the file tests and nowhere sets comes from a configuration: it is read as a user would type it.
+    """
+    tested = proved and context.spell.portable and any(use.role in TESTS or use.yardstick for use in group)
+    reads = settings_read(context, names) if tested else []
     blocker = next((use for use in group if use.role == "fixed"), None)
     label = f"{rule.code}:{group[0].text.line}:{group[0].text.node.col_offset}"
     findings = []
@@ -148,11 +160,12 @@ def _group(rule: Rule, context: Context, group: list[Use], proved: bool) -> list
             findings.append(_held_back(rule, context, use, blocker.text.line, blocker.reason))
         else:
             review: Review | None = "glance" if use.role in TESTS else None
-            findings.append(context.rewrite(rule, node, *new_text(context, use), group=label, review=review))
+            findings.append(context.rewrite(rule, node, *new_text(context, use), *reads, group=label, review=review))
             if not findings[-1].edits:
                 use.role, use.reason = "fixed", findings[-1].reason
+            reads = []
     if blocker is None and any(use.role == "fixed" for use in group):
-        return _group(rule, context, group, proved)
+        return _group(rule, context, group, proved, names)
     return findings
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from torchport.analysis.devices import Use
+from torchport.analysis.devices import Use, key_of
 from torchport.analysis.groups import TESTS
 from torchport.rewrite.context import Context, New
 from torchport.rewrite.guards import is_available
@@ -30,8 +30,52 @@ def new_text(context: Context, use: Use) -> list[New]:
     choice = _choice(context, node)
     if use.yardstick and choice is None and not index:
         return [New(node, spell.compared(like), spell.portable)]
+    if spell.portable and _is_environment(context, use):
+        assert isinstance(use.consumer, ast.Call)
+        return [as_typed(context, use.consumer)]
     text = spell.place(index, like) if as_device else spell.text(index, like)
     return [New(choice or node, text)]
+
+
+def as_typed(context: Context, node: ast.expr) -> New:
+    """A text that a user may have written, as the name of the device that is there."""
+    return New(node, f"shim.device_string({context.source(node)})")
+
+
+def _is_environment(context: Context, use: Use) -> bool:
+    """``os.environ.get("DEVICE", "cuda")``: what is set outside is read in the same way as the default."""
+    call = use.consumer
+    return (
+        isinstance(call, ast.Call)
+        and context.named(call.func, "os.getenv", "os.environ.get")
+        and call.args[1:] == [use.text.node]
+        and isinstance(use.text.node, ast.Constant)
+    )
+
+
+def settings_read(context: Context, names: set[str]) -> list[New]:
+    """``config["device"]`` as a user has typed it, where the file reads it and nothing in the file sets it."""
+    if any(isinstance(k, ast.Constant) and k.value in names for d in context.tree.every(ast.Dict) for k in d.keys):
+        return []
+    reads: list[ast.expr] = []
+    for node in context.tree.names:
+        read = context.tree.parents[node]
+        if isinstance(read, ast.Attribute) and read.attr == "get":
+            read = context.tree.parents[read]
+        if not isinstance(read, ast.Subscript | ast.Call):
+            continue
+        key = key_of(context.tree, read, context.tree.scope)
+        if key is None or key[1] not in names or (isinstance(read, ast.Call) and len(read.args) > 1):
+            continue
+        if isinstance(read, ast.Subscript) and not isinstance(read.ctx, ast.Load):
+            return []
+        if not isinstance(around := context.tree.parents[read], ast.Call) or not _is_typed(context, around):
+            reads.append(read)
+    return [as_typed(context, read) for read in reads]
+
+
+def _is_typed(context: Context, call: ast.Call) -> bool:
+    return context.named(call.func, "torchport.shim.device_string", "torchport.shim.device")
 
 
 def _beginning(context: Context, use: Use) -> New:

@@ -35,6 +35,7 @@ from torchport.rewrite import (
     seeds,
     silence,
     switches,
+    tensors,
 )
 from torchport.rewrite.checks import fault, parse
 from torchport.rewrite.context import Context, Transformer, shorten
@@ -58,7 +59,7 @@ TRANSFORMERS: dict[str, Transformer] = {
     "device-from-variable": numbers.device_from_variable,
     "is-cuda": devices.is_cuda,
     "cuda-method": moves.cuda_method,
-    "type-string": moves.type_string,
+    "type-string": tensors.type_string,
     "autocast": amp.autocast,
     "cuda-amp": precision.cuda_amp,
     "grad-scaler": scaler.grad_scaler,

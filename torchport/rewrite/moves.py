@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -19,11 +18,6 @@ if TYPE_CHECKING:
 FLAGS = frozenset(
     ("args", "arg", "opt", "opts", "options", "cfg", "config", "conf", "hparams", "params", "flags", "FLAGS", "params")
 )
-TYPE = re.compile(r"torch\.cuda\.(\w+)Tensor")
-DTYPES = {
-    "Float": "float32", "Double": "float64", "Half": "float16", "BFloat16": "bfloat16", "Byte": "uint8", "Char": "int8",
-    "Short": "int16", "Int": "int32", "Long": "int64", "Bool": "bool",
-}  # fmt: skip
 
 
 def cuda_method(rule: Rule, context: Context) -> Iterator[Finding]:
@@ -105,18 +99,34 @@ def _not_ours(context: Context, node: ast.Attribute) -> str:
     names = {n.id for n in context.tree.names if isinstance(n, ast.Name)} | {c.name for c in context.tree.classes}
     if own := sorted(context.project.own_cuda & (names | set(context.tree.scope.names))):
         return f"class {own[0]} of this project has a `cuda` method and no `to` method, and this may be one"
-    if context.project.own_cuda and isinstance(receiver, ast.Name) and _comes_from_outside(context, receiver):
+    if context.project.own_cuda and _comes_from_outside(context, node, receiver):
         own_class = min(context.project.own_cuda)
         return f"class {own_class} of this project has a `cuda` method and no `to` method, and this may be one"
     return ""
 
 
-def _comes_from_outside(context: Context, name: ast.Name) -> bool:
-    """Whether a variable is a parameter or the item of a loop, so that what it is is not seen here."""
-    scope = context.tree.scopes.get(name) or context.tree.scope
-    home = scope.find(name.id)
-    bindings = home.names[name.id] if home is not None else []
-    return any(b.kind == "param" or isinstance(context.tree.parents.get(b.node), ast.For | ast.Tuple) for b in bindings)
+def _comes_from_outside(context: Context, node: ast.Attribute, receiver: ast.expr) -> bool:
+    """Whether what a variable or attribute holds is not seen here: a parameter, an item, the result of a function."""
+    if isinstance(receiver, ast.Attribute):
+        return any(name.lower() in receiver.attr.lower() for name in context.project.own_cuda)
+    if not isinstance(receiver, ast.Name):
+        return False
+    scope = context.tree.scopes.get(node) or context.tree.scope
+    home = scope.find(receiver.id)
+    bindings = home.names[receiver.id] if home is not None else []
+    return any(b.kind == "param" or _is_unseen(context, b.node) for b in bindings)
+
+
+def _is_unseen(context: Context, target: ast.AST) -> bool:
+    """Whether a name is bound to an item of a loop, a part of a tuple, or the result of a function of another file."""
+    parent = context.tree.parents.get(target)
+    if isinstance(parent, ast.For | ast.Tuple | ast.comprehension):
+        return True
+    value = parent.value if isinstance(parent, ast.Assign) else None
+    if not isinstance(value, ast.Call) or context.qualify(value.func) is not None:
+        found = context.qualify(value.func) if isinstance(value, ast.Call) else None
+        return found is not None and not found.name.startswith("torch") and found.name.rpartition(".")[2].islower()
+    return isinstance(value.func, ast.Name) and value.func.id.islower()
 
 
 def _to_arguments(old: list[cst.Arg], context: Context) -> list[cst.Arg]:
@@ -139,42 +149,3 @@ def _device_source(source: str, context: Context) -> str:
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "device":
         return source
     return context.spell.place(source)
-
-
-def type_string(rule: Rule, context: Context) -> Iterator[Finding]:
-    """``x.type("torch.cuda.FloatTensor")`` becomes ``x.to(shim.device(), torch.float32)``."""
-    for node in context.tree.strings:
-        match = TYPE.fullmatch(str(node.value)) if isinstance(node, ast.Constant) else None
-        if match is None:
-            continue
-        call = context.tree.parents[node]
-        func = call.func if isinstance(call, ast.Call) else None
-        if not (
-            isinstance(call, ast.Call)
-            and isinstance(func, ast.Attribute)
-            and func.attr == "type"
-            and len(call.args) == 1
-            and not call.keywords
-        ):
-            if not _default_type(context, call):
-                yield context.leave(
-                    rule, node, "a tensor type in a text has no name on a TPU; test `.dtype` and `.device.type`"
-                )
-        elif match[1] not in DTYPES or context.tree.scope.find("torch") is None:
-            yield context.leave(
-                rule, call, f"no dtype is known for {match[0]}, or the file does not import torch by its name"
-            )
-        else:
-            yield _typed(rule, context, call, f"torch.{DTYPES[match[1]]}")
-
-
-def _typed(rule: Rule, context: Context, call: ast.Call, dtype: str) -> Finding:
-    source = context.source(call)
-    new = [argument(context.spell.place()), argument(dtype)]
-    return context.change(rule, call, lambda: change_method(source, "to", lambda _: new))
-
-
-def _default_type(context: Context, call: ast.AST) -> bool:
-    return isinstance(call, ast.Call) and context.named(
-        call.func, "torch.set_default_tensor_type", "torchport.shim.set_default_tensor_type"
-    )

@@ -189,9 +189,9 @@ def device_from_variable(rule: Rule, context: Context) -> Iterator[Finding]:
 
 
 def _options(rule: Rule, context: Context) -> Iterator[Finding]:
-    """An option of argparse with a device as its default: what a user types for it is read as a device as well."""
+    """An option of argparse or click with a device as its default: what a user types is read as a device as well."""
     for call in context.tree.calls:
-        if not isinstance(call.func, ast.Attribute) or call.func.attr != "add_argument":
+        if not isinstance(call.func, ast.Attribute) or call.func.attr not in ("add_argument", "option"):
             continue
         given = {k.arg: k.value for k in call.keywords}
         default, kind = given.get("default"), given.get("type")

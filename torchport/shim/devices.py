@@ -25,12 +25,13 @@ def device(index: int | str | torch.device | None = None) -> torch.device:
     return backend().device(given.index) if given.type == "cuda" else given
 
 
-def device_string(name: str) -> str:
-    """A device name as a user typed it, made the name of this back end where it is one of CUDA; for ``argparse``.
+def device_string(name: Any) -> Any:
+    """A device name as a user typed it, made the name of this back end where it is one of CUDA.
 
-    Raises RuntimeError for a CUDA name that torch.device does not read, such as "cuda:x".
+    Anything else, also what is no text, is handed back as it is. Raises RuntimeError for a CUDA name that torch.device
+    does not read, such as "cuda:x".
     """
-    return str(device(name)) if name.startswith("cuda") else name
+    return str(device(name)) if isinstance(name, str) and name.startswith("cuda") else name
 
 
 def accelerator_type() -> str:

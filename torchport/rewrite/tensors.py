@@ -1,0 +1,109 @@
+"""Tensor types of CUDA: by name, as texts and as constructors."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from torchport.model import Finding, Rule
+from torchport.rewrite.context import Context
+from torchport.rewrite.cst import argument, change_call, change_method
+
+TYPE = re.compile(r"torch\.cuda\.(\w+)Tensor")
+DTYPES = {
+    "Float": "float32", "Double": "float64", "Half": "float16", "BFloat16": "bfloat16", "Byte": "uint8", "Char": "int8",
+    "Short": "int16", "Int": "int32", "Long": "int64", "Bool": "bool",
+}  # fmt: skip
+CLASSES = {f"torch.cuda.{name}Tensor": dtype for name, dtype in DTYPES.items()}
+
+
+def type_string(rule: Rule, context: Context) -> Iterator[Finding]:
+    """``x.type("torch.cuda.FloatTensor")`` becomes ``x.to(shim.device(), torch.float32)``; also the class itself."""
+    yield from _classes(rule, context)
+    for node in context.tree.strings:
+        match = TYPE.fullmatch(str(node.value)) if isinstance(node, ast.Constant) else None
+        if match is None:
+            continue
+        call = context.tree.parents[node]
+        func = call.func if isinstance(call, ast.Call) else None
+        if not (
+            isinstance(call, ast.Call)
+            and isinstance(func, ast.Attribute)
+            and func.attr == "type"
+            and len(call.args) == 1
+            and not call.keywords
+        ):
+            if not _default_type(context, call):
+                yield context.leave(
+                    rule, node, "a tensor type in a text has no name on a TPU; test `.dtype` and `.device.type`"
+                )
+        elif match[1] not in DTYPES or context.tree.scope.find("torch") is None:
+            yield context.leave(
+                rule, call, f"no dtype is known for {match[0]}, or the file does not import torch by its name"
+            )
+        else:
+            yield _typed(rule, context, call, f"torch.{DTYPES[match[1]]}")
+
+
+def _classes(rule: Rule, context: Context) -> Iterator[Finding]:
+    """``torch.cuda.FloatTensor`` as the argument of ``.type`` and as a constructor."""
+    for node, found in context.uses(*CLASSES):
+        call, dtype = context.tree.parents[node], f"{context.spell.torch}.{CLASSES[found.name]}"
+        if not isinstance(call, ast.Call) or call.keywords or found.doubt:
+            continue
+        if _default_type(context, call) and context.spell.portable:
+            context.claimed.add(node)  # the shim takes the class as well as its name
+        elif call.func is node and (maker := _maker(context, call)):
+            context.claimed.add(node)
+            yield _made(rule, context, call, f"{context.spell.torch}.{maker}", dtype)
+        elif call.args == [node] and isinstance(call.func, ast.Attribute) and call.func.attr == "type":
+            context.claimed.add(node)
+            yield _typed(rule, context, call, dtype)
+
+
+def _maker(context: Context, call: ast.Call) -> str:
+    """``tensor`` for a constructor that is given numbers, ``empty`` for one that is given a size, or nothing."""
+    if not call.args:
+        return "empty"
+    first = call.args[0]
+    if len(call.args) == 1:
+        if isinstance(first, ast.List | ast.Tuple | ast.ListComp):
+            return "tensor"
+        found = context.qualify(first.func) if isinstance(first, ast.Call) else None
+        if found is not None and found.name.startswith("numpy."):
+            return "tensor"
+    return "empty" if all(map(_is_size, call.args)) else ""
+
+
+def _is_size(node: ast.expr) -> bool:
+    """A number that is written there, ``len(x)``, ``x.size(0)`` or ``x.shape[0]``."""
+    if isinstance(node, ast.BinOp):
+        return _is_size(node.left) and _is_size(node.right)
+    if isinstance(node, ast.Constant):
+        return type(node.value) is int
+    if isinstance(node, ast.Call):
+        func = node.func
+        return (isinstance(func, ast.Attribute) and func.attr == "size") or ast.unparse(func) in ("len", "int")
+    if isinstance(node, ast.Subscript):
+        node = node.value
+    return isinstance(node, ast.Attribute) and node.attr == "shape"
+
+
+def _made(rule: Rule, context: Context, call: ast.Call, maker: str, dtype: str) -> Finding:
+    source = context.source(call)
+    new = [argument("0")] if not call.args else []
+    new += [argument(dtype, "dtype"), argument(context.spell.place(), "device")]
+    return context.change(rule, call, lambda: change_call(source, maker, lambda old: [*old, *new]))
+
+
+def _typed(rule: Rule, context: Context, call: ast.Call, dtype: str) -> Finding:
+    source = context.source(call)
+    new = [argument(context.spell.place()), argument(dtype)]
+    return context.change(rule, call, lambda: change_method(source, "to", lambda _: new))
+
+
+def _default_type(context: Context, call: ast.AST) -> bool:
+    return isinstance(call, ast.Call) and context.named(
+        call.func, "torch.set_default_tensor_type", "torchport.shim.set_default_tensor_type"
+    )
