@@ -22,7 +22,6 @@ from torchport.project.source import UTF16_BOMS, is_generated, read_bytes
 from torchport.report.findings import Report
 from torchport.report.text import count
 
-NOTEBOOK = "is a notebook: notebooks are not examined by this version; export its code to a .py file"
 FEW = 20
 """Files up to which it is found out here that one concerns no rule: nothing has to be started for it."""
 DEPENDS_ON = ("analysis", "catalog", "lint", "rewrite", "model.py")
@@ -138,11 +137,9 @@ class _Walk:
         digest = digest_of(data) if self.cache else ""
         self.note(file, data, digest)
         generated = not file.explicit and is_generated(data)
-        if (few or generated or file.kind == "notebook") and not self.concerns(data):
+        if (few or generated) and file.kind != "notebook" and not self.concerns(data):
             return
-        if file.kind == "notebook":
-            self.report.files.append(FileResult(file.path, problems=[Problem(NOTEBOOK)]))
-        elif generated:
+        if generated:
             self.report.notes.append(f"{file.path}: is marked as generated: not examined")
         else:
             yield digest
@@ -239,7 +236,7 @@ def _narrow(report: Report, paths: Sequence[str], options: LintOptions, changed:
         _accept(file, report, options)
         if changed is not None:
             path = file.path
-            file.left = [f for f in file.left if changed.meets(path, f.line, f.end_line)]
+            file.left = [f for f in file.left if f.cell or changed.meets(path, f.line, f.end_line)]
         if not options.pedantic:
             report.perhaps += sum(f.perhaps for f in file.left)
             file.left = [f for f in file.left if not f.perhaps]
@@ -257,9 +254,9 @@ def _accept(file: FileResult, report: Report, options: LintOptions) -> None:
         return
     notes = [f for f in file.left if f.effect == "none"]
     others = [f for f in file.left if f.effect != "none"]
-    new = options.baseline.new(file.path, [(f, report.line(file.path, f.line)) for f in others])
+    new = options.baseline.new(file.path, [(f, report.line(file.path, f)) for f in others])
     report.accepted += len(others) - len(new)
-    file.left = sorted([*notes, *new], key=lambda f: (f.line, f.column, f.code))
+    file.left = sorted([*notes, *new], key=lambda f: (f.cell, f.line, f.column, f.code))
 
 
 def _keep_baseline(baseline: Baseline, report: Report, paths: Sequence[str], options: LintOptions) -> None:
@@ -284,7 +281,7 @@ def _take(baseline: Baseline, report: Report) -> int:
     taken = 0
     for file in report.files:
         accepted = [f for f in file.left if f.effect != "none"]
-        baseline.accept(file.path, [(f, report.line(file.path, f.line)) for f in accepted])
+        baseline.accept(file.path, [(f, report.line(file.path, f)) for f in accepted])
         file.left = [f for f in file.left if f.effect == "none"]
         taken += len(accepted)
     report.accepted += taken

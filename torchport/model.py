@@ -92,6 +92,8 @@ class Finding:
     """Line and column in the rewritten file, where one was made."""
     reason_now: str = ""
     """The reason with the line numbers of the rewritten file."""
+    cell: int = 0
+    """The cell of a notebook, counted from 1 over all cells; ``line`` is then a line of the cell."""
     perhaps: bool = False
     """The file does not show it for certain: reported only with ``--pedantic``."""
     start: int = 0

@@ -182,6 +182,54 @@ def test_standard_input_has_the_name_that_is_given(tmp_path: Path, lint: Lint) -
     assert lint("-", "a.py", stdin=CUDA).exit_code == 2
 
 
+class TestNotebooks:
+    CELLS = ("# a note", "%time 1\nimport torch", "x = torch.ones(2).cuda()\n!ls")
+
+    def write(self, path: Path, *cells: str) -> None:
+        kinds = ["markdown", *["code"] * (len(cells) - 1)]
+        made = [
+            {"cell_type": kind, "source": cell.splitlines(keepends=True)}
+            for kind, cell in zip(kinds, cells, strict=True)
+        ]
+        path.write_text(json.dumps({"cells": made, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}))
+
+    def test_findings_say_cell_and_line(self, tmp_path: Path, lint: Lint) -> None:
+        self.write(tmp_path / "a.ipynb", *self.CELLS)
+        before = (tmp_path / "a.ipynb").read_text()
+        result = lint("--fix", ".")
+        assert result.exit_code == 1
+        assert "a.ipynb:cell 3:1:5: error: TP103 cuda-method" in result.stdout
+        assert "1 | x = torch.ones(2).cuda()\n  |     ^^^^" in result.stdout
+        assert "migrate`" not in result.stdout
+        assert (tmp_path / "a.ipynb").read_text() == before
+        assert (
+            "file=a.ipynb,title=torchport TP103 cuda-method::cell 3, line 1: "
+            in lint("--output-format", "github", ".").stdout
+        )
+
+    def test_every_format_takes_them_and_so_does_the_cache(self, tmp_path: Path, lint: Lint) -> None:
+        self.write(tmp_path / "a.ipynb", *self.CELLS)
+        for name in ("json", "sarif", "gitlab", "markdown", "concise"):
+            first = lint("--output-format", name, ".").stdout
+            assert "cell" in first
+            assert lint("--output-format", name, ".").stdout == first
+
+    def test_suppressions_and_the_baseline_hold_in_them(self, tmp_path: Path, lint: Lint) -> None:
+        silenced = "x = torch.ones(2).cuda()  # torchport: ignore[TP103] for GPUs"
+        self.write(tmp_path / "a.ipynb", "", "import torch", silenced)
+        assert lint(".").exit_code == 0
+        self.write(tmp_path / "a.ipynb", *self.CELLS)
+        lint("--baseline", "base.json", ".")
+        self.write(tmp_path / "a.ipynb", "", "import torch", "y = 1", self.CELLS[2])
+        assert lint("--baseline", "base.json", ".").exit_code == 0
+
+    def test_what_cannot_be_parsed_names_its_cell(self, tmp_path: Path, lint: Lint) -> None:
+        self.write(tmp_path / "a.ipynb", "", "import torch\ntorch.cuda", "print torch")
+        result = lint(".")
+        assert result.exit_code == 1
+        assert "a.ipynb: cell 3, line 1: not readable as Python 3" in result.stdout
+
+
 def test_suppressions_in_migrate_too(tmp_path: Path, lint: Lint) -> None:
     text = CUDA.rstrip() + "  # torchport: ignore[TP103] for GPUs alone\n"
     (tmp_path / "a.py").write_text(text)

@@ -111,7 +111,7 @@ def test_other_code_of_torchport_means_other_results(
 
 def tampered(path: Path) -> bytes:
     """A shard whose sum is right and whose entries are wrong."""
-    row = ["TP999", *range(12)]
+    row = ["TP999", *range(13)]
     wrong = [[[row], [], 0], [[["TP103", "x"]], "no", {}], 7]
     keys = json.loads(path.read_bytes().partition(b"\n")[2])
     body = json.dumps({key: wrong[number % 3] for number, key in enumerate(keys)})

@@ -76,7 +76,7 @@ def found_of(entry: Any, codes: Container[str]) -> Found | None:
     """The result of an entry, or None where it is none. ``codes`` are those of the rules that were run."""
     try:
         findings, problems, silenced = entry
-        if all(len(row) == 13 and row[0] in codes for row in findings) and all(len(row) == 2 for row in problems):
+        if all(len(row) == 14 and row[0] in codes for row in findings) and all(len(row) == 2 for row in problems):
             return Found(findings, problems, int(silenced))
     except (TypeError, ValueError):
         pass

@@ -39,10 +39,14 @@ class Linter:
         own = tuple(rule for rule in rules if rule.lint_only)
         self.fixer = migrator(own, tuple(rule for rule in every if rule.lint_only)) if fix and own else None
 
+    def find(self, source: Source) -> Outcome:
+        """All findings of the text as it is."""
+        return self.finder.inspect(source)
+
     def __call__(self, source: Source) -> Outcome:
         """``left`` holds all findings of the text as it is afterwards, ``applied`` what was mended before."""
         if self.fixer is None:
-            return self.finder.inspect(source)
+            return self.find(source)
         fixed = self.fixer(source)
         if fixed.text is None:
             found = self.finder.inspect(source)

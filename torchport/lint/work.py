@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from torchport.model import Edit, Finding, Problem, Rule
-from torchport.project.source import decode, encoded, read_bytes
+from torchport.project.notebook import read_notebook
+from torchport.project.source import Source, decode, encoded, read_bytes
 
 if TYPE_CHECKING:
     from torchport.lint.linter import Linter
@@ -43,12 +45,13 @@ def row_of(finding: Finding, rule: Rule) -> Row:
         finding.reason,
         int(bool(finding.edits)) + 2 * int(finding.perhaps),
         "" if finding.message == rule.summary else finding.message,
+        finding.cell,
     ]
 
 
 def finding_of(row: Row, rules: Mapping[str, Rule]) -> Finding:
     """The finding of a short form. Of its edits only that there are some is kept."""
-    code, line, column, end_line, end_column, effect, review, support, old, new, reason, flags, message = row
+    code, line, column, end_line, end_column, effect, review, support, old, new, reason, flags, message, cell = row
     rule = rules[code]
     return Finding(
         code=code,
@@ -66,6 +69,7 @@ def finding_of(row: Row, rules: Mapping[str, Rule]) -> Finding:
         new=new,
         edits=SOME if flags & 1 else (),
         reason=reason,
+        cell=cell,
         perhaps=bool(flags & 2),
     )
 
@@ -105,6 +109,8 @@ class Work:
         data = read_bytes(task.path) if task.data is None else task.data
         if isinstance(data, Problem):
             return Linted(Found([], [[data.message, data.line]]))
+        if task.path.endswith(".ipynb"):
+            return self.notebook(task.path, data)
         source = decode(task.path, data)
         if isinstance(source, Problem):
             return Linted(Found([], [[source.message, source.line]]), digest_of(data))
@@ -121,9 +127,26 @@ class Work:
         fixed = tuple(self.rows(outcome.applied)) if after is not None else ()
         return Linted(found, digest_of(data), fixed, data if after is not None else b"", after)
 
+    def notebook(self, path: str, data: bytes) -> Linted:
+        """Lint the code cells of a notebook as one source, and say of each finding in which cell it is."""
+        book = read_notebook(data)
+        if isinstance(book, Problem):
+            return Linted(Found([], [[book.message, 0]]), digest_of(data))
+        outcome = self.linter.find(Source(path, book.text, "utf-8", False))
+        placed = []
+        for finding in outcome.left:
+            (cell, line), (last, end_line) = book.place(finding.line), book.place(finding.end_line)
+            one_cell = last == cell  # a group of statements may go on in the next cell
+            end = (end_line, finding.end_column) if one_cell else (line, finding.column + 1)
+            placed.append(replace(finding, cell=cell, line=line, end_line=end[0], end_column=end[1]))
+        problems = [
+            [f"cell {book.place(p.line)[0]}, line {book.place(p.line)[1]}: {p.message}", 0] for p in outcome.problems
+        ]
+        return Linted(Found(self.rows(placed), problems, outcome.silenced), digest_of(data))
+
     def rows(self, findings: list[Finding]) -> list[Row]:
         """Findings in their short form, in order."""
-        ordered = sorted(findings, key=lambda f: (f.line, f.column, f.code))
+        ordered = sorted(findings, key=lambda f: (f.cell, f.line, f.column, f.code))
         return [row_of(finding, self.rules[finding.code]) for finding in ordered]
 
 

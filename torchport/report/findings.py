@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from torchport.model import Effect, FileResult, Finding, Problem, Rule, Target
+from torchport.project.notebook import read_notebook
 from torchport.project.source import decode, read_bytes
+from torchport.report.text import printable
 
 Severity = Literal["error", "warning", "note"]
 SEVERITIES: dict[Effect, Severity] = {"error": "error", "silent": "warning", "slow": "warning", "none": "note"}
@@ -37,7 +39,7 @@ class Report:
     """Findings that only ``--pedantic`` shows."""
     remarks: int = 0
     """Notes that only ``--verbose`` shows."""
-    _lines: dict[str, list[str]] = field(default_factory=dict)
+    _lines: dict[str, dict[int, list[str]]] = field(default_factory=dict)
 
     def add(self, other: Report) -> None:
         """Take in the report of other files."""
@@ -72,13 +74,14 @@ class Report:
         """The files that were fixed, or would be."""
         return [file for file in self.files if file.after is not None]
 
-    def line(self, path: str, number: int) -> str:
-        """A line of a file that has findings, as it is after the fixes, without its end."""
+    def line(self, path: str, finding: Finding) -> str:
+        """The line of a finding, as it is after the fixes, without its end."""
+        number = finding.line
         if path not in self._lines:
             file = next(file for file in self.files if file.path == path)
             data = file.after or file.before or read_bytes(path)
-            self._lines[path] = [] if isinstance(data, Problem) else lines_of(path, data)
-        lines = self._lines[path]
+            self._lines[path] = {} if isinstance(data, Problem) else lines_of(path, data)
+        lines = self._lines[path].get(finding.cell, [])
         return lines[number - 1] if 0 < number <= len(lines) else ""
 
     @property
@@ -91,10 +94,23 @@ class Report:
         return LEFT if problems or pending or any(f.effect != "none" for _, f in self.findings()) else DONE
 
 
-def lines_of(path: str, data: bytes) -> list[str]:
-    """The lines of a file without their ends, counted as Python counts them; empty where it cannot be decoded."""
+def lines_of(path: str, data: bytes) -> dict[int, list[str]]:
+    """The lines of a file without their ends, by the cell of a notebook, 0 elsewhere; none where it cannot be read."""
+    if path.endswith(".ipynb"):
+        book = read_notebook(data)
+        cells: dict[int, list[str]] = {}
+        if not isinstance(book, Problem):
+            for (cell, _), line in zip(book.lines, book.text.split("\n"), strict=False):
+                cells.setdefault(cell, []).append(line)
+        return cells
     source = decode(path, data)
-    return [] if isinstance(source, Problem) else [line.removesuffix("\r") for line in source.text.split("\n")]
+    return {} if isinstance(source, Problem) else {0: [line.removesuffix("\r") for line in source.text.split("\n")]}
+
+
+def place(path: str, finding: Finding) -> str:
+    """Where a finding is, for a person: ``train.py:3:5``, in a notebook ``train.ipynb:cell 2:3:5``."""
+    cell = f":cell {finding.cell}" if finding.cell else ""
+    return f"{printable(path)}{cell}:{finding.line}:{finding.column}"
 
 
 def severity(finding: Finding) -> Severity:
@@ -104,12 +120,12 @@ def severity(finding: Finding) -> Severity:
 
 def is_fixed_by_lint(finding: Finding, rules: Mapping[str, Rule]) -> bool:
     """Whether ``lint --fix`` mends it."""
-    return bool(finding.edits) and rules[finding.code].lint_only
+    return bool(finding.edits) and not finding.cell and rules[finding.code].lint_only
 
 
 def is_fixed_by_migrate(finding: Finding, rules: Mapping[str, Rule]) -> bool:
     """Whether ``migrate`` mends it."""
-    return bool(finding.edits) and not rules[finding.code].lint_only
+    return bool(finding.edits) and not finding.cell and not rules[finding.code].lint_only
 
 
 def advice(finding: Finding, rules: Mapping[str, Rule]) -> str:
@@ -118,11 +134,15 @@ def advice(finding: Finding, rules: Mapping[str, Rule]) -> str:
         return " ".join(finding.reason.split())
     command = "torchport lint --fix" if rules[finding.code].lint_only else "torchport migrate"
     new = " ".join(finding.new.split())
+    if finding.cell:
+        return f"write {new} in its place" if new else f"{command} rewrites it in a .py file; change notebooks by hand"
     return f"{command} writes {new}" if new else f"{command} rewrites it"
 
 
-def sentence(finding: Finding, rules: Mapping[str, Rule]) -> str:
-    """The message with the advice after it, on one line."""
+def sentence(finding: Finding, rules: Mapping[str, Rule], *, cell: bool = False) -> str:
+    """The message with the advice after it, on one line; with ``cell`` the place in a notebook is part of it."""
     what, more = " ".join(finding.message.split()), advice(finding, rules)
     perhaps = "perhaps: " if finding.perhaps else ""
+    if cell and finding.cell:
+        perhaps = f"cell {finding.cell}, line {finding.line}: {perhaps}"
     return f"{perhaps}{what}: {more}" if more else f"{perhaps}{what}"

@@ -12,7 +12,19 @@ from torchport.report.findings import Report, advice, is_fixed_by_lint, is_fixed
 from torchport.report.text import Style
 
 VERSION = 1
-_FINDING = ("code", "name", "line", "column", "end_line", "end_column", "message", "effect", "safety", "perhaps")
+_FINDING = (
+    "code",
+    "name",
+    "cell",
+    "line",
+    "column",
+    "end_line",
+    "end_column",
+    "message",
+    "effect",
+    "safety",
+    "perhaps",
+)
 
 
 def render(report: Report, style: Style) -> Iterator[str]:

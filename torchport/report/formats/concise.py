@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torchport.report.findings import Report, sentence, severity
+from torchport.report.findings import Report, place, sentence, severity
 from torchport.report.text import Style, printable
 
 
 def render(report: Report, style: Style) -> Iterator[str]:
     """``path:line:column: severity: CODE message``."""
     for path, finding in report.findings():
-        where = f"{printable(path)}:{finding.line}:{finding.column}"
+        where = place(path, finding)
         code = style.paint(finding.code, "cyan")
         yield f"{where}: {severity(finding)}: {code} {sentence(finding, report.rules)}"
     for path, problem in report.problems():

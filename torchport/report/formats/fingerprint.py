@@ -14,7 +14,7 @@ def fingerprints(report: Report) -> Iterator[tuple[str, Finding, str]]:
     """Path, finding and a hexadecimal name that no other finding of the run has."""
     seen: Counter[str] = Counter()
     for path, finding in report.findings():
-        key = "\0".join((path, finding.code, " ".join(report.line(path, finding.line).split())))
+        key = "\0".join((path, finding.code, " ".join(report.line(path, finding).split())))
         seen[key] += 1
         name = f"{key}\0{seen[key]}".encode("utf-8", "surrogateescape")
         yield path, finding, sha256(name).hexdigest()[:32]

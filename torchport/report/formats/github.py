@@ -13,11 +13,13 @@ KINDS = {"error": "error", "warning": "warning", "note": "notice"}
 def render(report: Report, style: Style) -> Iterator[str]:
     """``::warning file=...,line=...::message``; columns only where a finding is on one line, as GitHub wants it."""
     for path, finding in report.findings():
-        where = {"file": printable(path), "line": finding.line, "endLine": finding.end_line}
-        if finding.line == finding.end_line:
+        where: dict[str, object] = {"file": printable(path)}
+        if not finding.cell:
+            where |= {"line": finding.line, "endLine": finding.end_line}
+        if not finding.cell and finding.line == finding.end_line:
             where |= {"col": finding.column, "endColumn": finding.end_column}
         where["title"] = f"torchport {finding.code} {finding.name}"
-        yield _command(KINDS[severity(finding)], where, sentence(finding, report.rules))
+        yield _command(KINDS[severity(finding)], where, sentence(finding, report.rules, cell=True))
     for path, problem in report.problems():
         yield _command(
             "error", {"file": printable(path), "line": problem.line or 1, "title": "torchport"}, problem.message

@@ -17,11 +17,11 @@ def render(report: Report, style: Style) -> Iterator[str]:
     """A JSON array; a file that could not be examined is a ``critical`` entry."""
     entries: list[dict[str, object]] = []
     for path, finding, name in fingerprints(report):
-        start = {"line": finding.line, "column": finding.column}
-        end = {"line": finding.end_line, "column": finding.end_column}
+        start = {"line": 1 if finding.cell else finding.line, "column": finding.column}
+        end = {"line": 1 if finding.cell else finding.end_line, "column": finding.end_column}
         entries.append(
             {
-                "description": sentence(finding, report.rules),
+                "description": sentence(finding, report.rules, cell=True),
                 "check_name": finding.code,
                 "fingerprint": name,
                 "severity": RANKS[severity(finding)],

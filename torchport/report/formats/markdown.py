@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torchport.report.findings import Report, sentence, severity
+from torchport.report.findings import Report, place, sentence, severity
 from torchport.report.formats.statistics import Count, counts
 from torchport.report.formats.summary import summary
-from torchport.report.text import Style, error_line, printable
+from torchport.report.text import Style, error_line
 
 
 def render(report: Report, style: Style) -> Iterator[str]:
@@ -21,7 +21,7 @@ def render(report: Report, style: Style) -> Iterator[str]:
         yield ""
         yield from ("| where | severity | rule | finding |", "|---|---|---|---|")
         for path, finding in report.findings():
-            where = f"{printable(path)}:{finding.line}:{finding.column}"
+            where = place(path, finding)
             what = _cell(sentence(finding, report.rules))
             yield f"| {_cell(where)} | {severity(finding)} | {finding.code} {finding.name} | {what} |"
     undone = [error_line(*pair) for pair in report.problems()]

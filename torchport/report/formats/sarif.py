@@ -69,17 +69,21 @@ def _rule(rule: Rule) -> dict[str, Any]:
 
 
 def _result(report: Report, numbers: dict[str, int], path: str, finding: Finding, name: str) -> dict[str, Any]:
-    region = {
-        "startLine": finding.line,
-        "startColumn": finding.column,
-        "endLine": finding.end_line,
-        "endColumn": finding.end_column,
-    }
+    region = (
+        None
+        if finding.cell
+        else {
+            "startLine": finding.line,
+            "startColumn": finding.column,
+            "endLine": finding.end_line,
+            "endColumn": finding.end_column,
+        }
+    )
     return {
         "ruleId": finding.code,
         "ruleIndex": numbers[finding.code],
         "level": severity(finding),
-        "message": {"text": sentence(finding, report.rules)},
+        "message": {"text": sentence(finding, report.rules, cell=True)},
         "locations": [_location(path, region)],
         "partialFingerprints": {"torchport/v1": name},
     }

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchport.model import Finding
-from torchport.report.findings import Report, advice, severity
+from torchport.report.findings import Report, advice, place, severity
 from torchport.report.formats.summary import summary
-from torchport.report.text import Style, error_line, printable
+from torchport.report.text import Style, error_line
 
 COLORS = {"error": "red", "warning": "yellow", "note": "dim"}
 WIDEST = 160
@@ -27,12 +27,12 @@ def render(report: Report, style: Style) -> Iterator[str]:
 
 def _finding(report: Report, path: str, finding: Finding, style: Style) -> Iterator[str]:
     rank = severity(finding)
-    where = style.paint(f"{printable(path)}:{finding.line}:{finding.column}:", "bold")
+    where = style.paint(f"{place(path, finding)}:", "bold")
     perhaps = "perhaps " if finding.perhaps else ""
     code = style.paint(f"{finding.code} {finding.name}", "cyan")
     message = " ".join(finding.message.split())
     yield f"{where} {style.paint(perhaps + rank, COLORS[rank])}: {code}: {message}"
-    number, line = str(finding.line), report.line(path, finding.line)
+    number, line = str(finding.line), report.line(path, finding)
     margin = " " * len(number)
     if line.strip():
         shown, start, length = _window(line, finding)
