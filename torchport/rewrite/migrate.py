@@ -60,6 +60,7 @@ TRANSFORMERS: dict[str, Transformer] = {
     "is-cuda": devices.is_cuda,
     "cuda-method": moves.cuda_method,
     "type-string": tensors.type_string,
+    "default-tensor-type": tensors.default_tensor_type,
     "autocast": amp.autocast,
     "cuda-amp": precision.cuda_amp,
     "grad-scaler": scaler.grad_scaler,

@@ -25,6 +25,8 @@ KEPT = {
     "tpu": ("init_method", "timeout", "world_size", "rank", "store", "group_name"),
 }
 """Arguments of a process group: on PyTorch/XLA the launcher knows the others."""
+FULL = {"xla": '"cpu:gloo,xla:xla", init_method="xla://"', "tpu": '"cpu:gloo,tpu:tpu_dist"'}
+HOST = "a group for tensors on the CPU, which leaves those on a TPU unreduced; if it is to serve them, give {}"
 STARRED = "its arguments are handed on with a star, so that the backend among them is not seen"
 POSITIONAL = "its arguments are given by position; name them, so that they can be told apart"
 TPU_SPAWN = (
@@ -47,6 +49,8 @@ def group_alone(rule: Rule, context: Context) -> Iterator[Finding]:
             yield context.leave(rule, node, STARRED)
         elif len(call.args) > 2:
             yield context.leave(rule, call, POSITIONAL)
+        elif _named(call) in ("gloo", "mpi"):
+            yield context.leave(rule, call, HOST.format(FULL[context.target]))
         elif not _is_ours(context, call):
             yield _group(rule, context, call, found.doubt)
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from torchport.model import Edit, Finding, Rule
 from torchport.rewrite.context import Context
+from torchport.rewrite.guards import is_available
 from torchport.rewrite.statements import block_of
 
 SEED = "torch_xla.manual_seed"
@@ -38,10 +39,17 @@ def _seeded(context: Context, call: ast.Call, statement: ast.Expr) -> bool:
     """Whether the same block seeds the device with the same number."""
     given = [ast.dump(a) for a in (*call.args, *(k.value for k in call.keywords))]
     for other in block_of(context.tree, statement):
-        seeding = other.value if isinstance(other, ast.Expr) else None
-        if isinstance(seeding, ast.Call) and context.named(seeding.func, *SEEDS):
-            return [ast.dump(a) for a in (*seeding.args, *(k.value for k in seeding.keywords))] == given
+        inner = other.body if isinstance(other, ast.If) and _asks_for_device(context, other.test) else [other]
+        for expression in inner:
+            seeding = expression.value if isinstance(expression, ast.Expr) else None
+            if isinstance(seeding, ast.Call) and context.named(seeding.func, *SEEDS):
+                return [ast.dump(a) for a in (*seeding.args, *(k.value for k in seeding.keywords))] == given
     return False
+
+
+def _asks_for_device(context: Context, test: ast.expr) -> bool:
+    """A test that is always true where PyTorch/XLA runs, as it was written or as it is written now."""
+    return is_available(context, test) or ast.unparse(test) == "bool(torch_xla.runtime.device_type())"
 
 
 def _before_launch(context: Context, statement: ast.stmt) -> bool:

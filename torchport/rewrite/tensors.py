@@ -9,12 +9,17 @@ from collections.abc import Iterator
 from torchport.model import Finding, Rule
 from torchport.rewrite.context import Context
 from torchport.rewrite.cst import argument, change_call, change_method
+from torchport.rewrite.statements import replacement
 
 TYPE = re.compile(r"torch\.cuda\.(\w+)Tensor")
 DTYPES = {
     "Float": "float32", "Double": "float64", "Half": "float16", "BFloat16": "bfloat16", "Byte": "uint8", "Char": "int8",
     "Short": "int16", "Int": "int32", "Long": "int64", "Bool": "bool",
 }  # fmt: skip
+DEFAULT_TYPE = "torch.set_default_tensor_type"
+TYPE_UNSEEN = (
+    'the type is not seen here, or has no counterpart; call torch.set_default_device("{}") and set_default_dtype'
+)
 CLASSES = {f"torch.cuda.{name}Tensor": dtype for name, dtype in DTYPES.items()}
 
 
@@ -107,3 +112,47 @@ def _default_type(context: Context, call: ast.AST) -> bool:
     return isinstance(call, ast.Call) and context.named(
         call.func, "torch.set_default_tensor_type", "torchport.shim.set_default_tensor_type"
     )
+
+
+def default_tensor_type(rule: Rule, context: Context) -> Iterator[Finding]:
+    """``set_default_tensor_type("torch.cuda.FloatTensor")`` says the dtype and the device; here two calls say them."""
+    for node, found in context.uses(DEFAULT_TYPE) if not context.spell.portable else ():
+        context.claimed.add(node)
+        call = context.tree.parents[node]
+        given = call.args[0] if isinstance(call, ast.Call) and call.func is node and len(call.args) == 1 else None
+        if given is None or not isinstance(call, ast.Call):
+            yield context.leave(rule, node, TYPE_UNSEEN.format(context.target))
+            continue
+        match = _cuda_type(context, given)
+        statement = context.tree.parents[call]
+        if match is None:
+            if not _cpu_type(context, given):
+                yield context.leave(rule, call, TYPE_UNSEEN.format(context.target))
+        elif match not in ("Float", "Double", "BFloat16") or not isinstance(statement, ast.Expr):
+            yield context.leave(rule, call, TYPE_UNSEEN.format(context.target))
+        else:
+            context.claimed.add(given)
+            torch = context.spell.torch
+            lines = [
+                f"{torch}.set_default_dtype({torch}.{DTYPES[match]})",
+                f"{torch}.set_default_device({context.spell.text()})",
+            ]
+            edits = [replacement(context.text, statement, lines)]
+            needs = {module for line in lines for module in context.spell.needs(line)}
+            yield context.edited(rule, statement, edits, "; ".join(lines), needs=needs, doubt=found.doubt)
+
+
+def _cuda_type(context: Context, node: ast.expr) -> str | None:
+    """``Float`` of a tensor type of CUDA, by name or as a text."""
+    name = str(node.value) if isinstance(node, ast.Constant) else ""
+    if isinstance(node, ast.Name | ast.Attribute) and (found := context.qualify(node)):
+        name = found.name
+    match = TYPE.fullmatch(name)
+    return match[1] if match else None
+
+
+def _cpu_type(context: Context, node: ast.expr) -> bool:
+    name = str(node.value) if isinstance(node, ast.Constant) else ""
+    if isinstance(node, ast.Name | ast.Attribute) and (found := context.qualify(node)):
+        name = found.name
+    return name.startswith("torch.") and "cuda" not in name
