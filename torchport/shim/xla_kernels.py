@@ -165,15 +165,13 @@ def _clamped(x: Any, low: Any, high: Any) -> Any:
 
 
 def _norm(original: Any) -> Any:
-    def kernel(
-        keys: Any, x: Any, p: Any, dim: Sequence[int] = (), keepdim: bool = False, *rest: Any, **dtypes: Any
-    ) -> Any:
-        if p is None or not math.isinf(p):
-            return original(keys, x, p, dim, keepdim, *rest, **dtypes)
-        dtype = dtypes.get("dtype") or (rest[0] if rest else None)
+    def kernel(keys: Any, x: Any, *given: Any, dtype: Any = None) -> Any:
+        order, dim, keepdim = (*given, *(2, None, False)[len(given) :])[:3]
+        if order is None or not math.isinf(order):
+            return original(keys, x, *given, **({} if dtype is None else {"dtype": dtype}))
         size = x.abs() if dtype is None else x.to(dtype).abs()
-        dims = list(dim) or list(range(x.dim()))
-        return size.amax(dims, keepdim) if p > 0 else size.amin(dims, keepdim)
+        dims = [dim] if isinstance(dim, int) else list(dim or range(x.dim()))
+        return size.amax(dims, keepdim) if order > 0 else size.amin(dims, keepdim)
 
     return kernel
 
