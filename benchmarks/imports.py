@@ -1,7 +1,7 @@
 """Do modules that can be imported still import after a migration? ``python benchmarks/imports.py FOLDER...``.
 
-All modules of a copy of the folder are imported, it is migrated, and they are imported again in another process. Needs an
-environment with torch; packages that are missing there make a module fail before and after.
+All modules of a copy of the folder are imported, it is migrated, and they are imported again in another process. Needs
+an environment with torch; packages that are missing there make a module fail before and after.
 """
 
 from __future__ import annotations
@@ -72,7 +72,9 @@ def compare(folder: Path, target: str) -> tuple[int, int, list[str]]:
         copy = Path(temporary) / folder.name
         shutil.copytree(folder, copy, ignore=shutil.ignore_patterns(".git"), symlinks=True)
         for _ in range(2):
-            done = subprocess.run([sys.executable, __file__, "--try", copy], capture_output=True, text=True, check=False)
+            done = subprocess.run(
+                [sys.executable, __file__, "--try", copy], capture_output=True, text=True, check=False
+            )
             if done.returncode:
                 raise SystemExit(f"{folder}: the process that imports died: {done.stderr[-2000:]}")
             found.append(json.loads(done.stdout.splitlines()[-1]))

@@ -11,7 +11,7 @@ from torchport.catalog import load_rules
 from torchport.project.source import Source
 from torchport.rewrite import Migrator
 
-RULES = load_rules()
+RULES = tuple(rule for rule in load_rules() if not rule.lint_only)
 Step = Callable[[torch.Tensor, torch.Tensor, dict[str, torch.Tensor], int], torch.Tensor]
 
 

@@ -26,7 +26,7 @@ PROPERTIES = {
     "torch.cuda.Event": ("record", "synchronize", "query", "elapsed_time", "wait", "ipc_handle", "from_ipc_handle"),
     "torch.cuda.CUDAGraph": ("capture_begin", "capture_end", "replay", "reset", "pool"),
 }
-RULES = load_rules()
+RULES = tuple(rule for rule in load_rules() if not rule.lint_only)
 
 
 def modules(name: str) -> list[ModuleType]:

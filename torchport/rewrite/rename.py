@@ -156,7 +156,8 @@ def _whole(rule: Rule, new: str, site: ast.expr, found: Qualified, context: Cont
     if len(lines) == 1:
         return context.rewrite(rule, call, New(call, _in_this_file(new, context)), doubt=found.doubt)
     if not isinstance(statement, ast.Expr):
-        return context.leave(rule, call, VALUE if lines or not rule.reason else rule.reason)
+        left = context.leave(rule, call, VALUE if lines or not rule.reason else rule.reason)
+        return replace(left, support="manual")
     if not lines:
         return context.edited(rule, statement, [removal(context.tree, context.text, statement)], doubt=found.doubt)
     fresh = [_in_this_file(line, context) for line in lines]

@@ -192,4 +192,7 @@ def generator(rule: Rule, context: Context) -> Iterator[Finding]:
         device = call.args[0] if call.args else next((k.value for k in call.keywords if k.arg == "device"), None)
         if device is None or (isinstance(device, ast.Constant) and device.value == "cpu"):
             continue
-        yield context.leave(rule, call, rule.reason)
+        if context.spell.portable and len(call.args) + len(call.keywords) == 1:
+            yield context.rewrite(rule, call.func, New(call.func, "shim.Generator"))
+        else:
+            yield context.leave(rule, call, rule.reason)

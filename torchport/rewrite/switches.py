@@ -19,6 +19,9 @@ UNKNOWN_KERNELS = tuple(SDP.format(kind) for kind in ("mem_efficient", "cudnn"))
 BACKEND = "torch.nn.attention.SDPBackend."
 CHOSEN = tuple(BACKEND + kind for kind in ("EFFICIENT_ATTENTION", "CUDNN_ATTENTION"))
 ALLOWED = tuple(BACKEND + kind for kind in ("FLASH_ATTENTION", "MATH"))
+STREAMS = tuple(f"torch.cuda.{name}" for name in ("current_stream", "default_stream", "Stream"))
+POINTER = "a kernel of CUDA gets the pointer of this stream; keep both for CUDA alone"
+MEMORY_ERRORS = ("torch.cuda.OutOfMemoryError", "torch.OutOfMemoryError")
 COLUMN = re.compile(r"(self_)?cuda_(time|memory)\w*")
 COLUMN_REASON = "PyTorch reads it as the time or memory of the device, whichever that is"
 HARMLESS = "harmless: it does nothing on a TPU and goes on doing what it did on CUDA"
@@ -58,9 +61,46 @@ def attention_kernel(rule: Rule, context: Context) -> Iterator[Finding]:
 
 def record_stream(rule: Rule, context: Context) -> Iterator[Finding]:
     """``tensor.record_stream(stream)``, and the method handed on."""
-    for attribute in context.tree.attributes:
-        if attribute.attr == "record_stream" and isinstance(attribute.ctx, ast.Load):
-            yield context.leave(rule, attribute, rule.reason)
+    own = any(definition.name == "record_stream" for definition in context.tree.definitions)
+    for node in context.tree.attributes:
+        if node.attr != "record_stream" or not isinstance(node.ctx, ast.Load) or context.qualify(node) is not None:
+            continue
+        call = context.tree.parents[node]
+        called = isinstance(call, ast.Call) and call.func is node and len(call.args) == 1 and not call.keywords
+        if called and isinstance(call, ast.Call) and context.spell.portable and not own:
+            text = f"shim.record_stream({context.source(node.value)}, {context.source(call.args[0])})"
+            yield context.rewrite(rule, call, New(call, text))
+        else:
+            yield context.leave(rule, node, rule.reason)
+
+
+def stream_pointer(rule: Rule, context: Context) -> Iterator[Finding]:
+    """``torch.cuda.current_stream().cuda_stream`` is a pointer for a kernel of CUDA, which stays with its stream."""
+    for call in context.calls(*STREAMS):
+        parent = context.tree.parents[call]
+        if isinstance(parent, ast.Attribute) and parent.attr == "cuda_stream":
+            context.claimed.add(call.func)
+            yield context.leave(rule, call.func, POINTER)
+
+
+def fork_rng(rule: Rule, context: Context) -> Iterator[Finding]:
+    """``torch.random.fork_rng(devices)`` saves the generators of CUDA unless it is given another device type."""
+    for call in context.calls("torch.random.fork_rng"):
+        given = {k.arg for k in call.keywords}
+        if context.spell.portable and given <= {"devices", "enabled"} and len(call.args) <= 2:
+            yield context.rewrite(rule, call.func, New(call.func, "shim.fork_rng"))
+        elif "device_type" not in given:
+            yield context.leave(rule, call.func, rule.reason)
+
+
+def memory_error(rule: Rule, context: Context) -> Iterator[Finding]:
+    """``except torch.cuda.OutOfMemoryError``: the shim's name is asked for when the clause is reached."""
+    for node, found in context.uses(*MEMORY_ERRORS):
+        around = context.tree.parents[node]
+        clause = context.tree.parents[around] if isinstance(around, ast.Tuple) else around
+        if isinstance(clause, ast.ExceptHandler) and context.spell.portable:
+            context.claimed.add(node)
+            yield context.rewrite(rule, node, New(node, "shim.OutOfMemoryError"), doubt=found.doubt)
 
 
 def profiler(rule: Rule, context: Context) -> Iterator[Finding]:
