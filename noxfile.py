@@ -6,6 +6,7 @@ The environments in ``.nox/`` take about 15 GB on Linux, nearly all of it for ``
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import nox
@@ -78,6 +79,15 @@ def build(session: nox.Session) -> None:
         session.run("torchport", "--version")
         session.run("torchport", "rules", silent=True)
         session.run("torchport", "migrate", "--check", example, success_codes=[1])
+
+
+@nox.session
+def hooks(session: nox.Session) -> None:
+    """The hooks for pre-commit with the real one, as a user's repository has them: the last commit is what runs."""
+    session.install("pre-commit")
+    folder = Path(session.create_tmp()).resolve() / "hooks"
+    shutil.rmtree(folder, ignore_errors=True)
+    session.run("python", "tests/support/try_hooks.py", str(folder / "user"))
 
 
 @nox.session(default=False)
