@@ -14,6 +14,9 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 ARRAY_LIBRARIES = frozenset(("numpy", "pandas", "cv2", "PIL", "jax", "cupy", "scipy", "sklearn", "tensorflow"))
 
+APART = frozenset({*FUNCTIONS, ast.Lambda, ast.ClassDef})
+"""What has nodes of its own inside a function."""
+
 
 class Index:
     """The uses of one file."""
@@ -135,8 +138,14 @@ def own_nodes(function: ast.AST) -> list[ast.AST]:
     while stack:
         node = stack.pop()
         found.append(node)
-        if not isinstance(node, (*FUNCTIONS, ast.Lambda, ast.ClassDef)):
-            stack += ast.iter_child_nodes(node)
+        if node.__class__ in APART:
+            continue
+        for name in node._fields:  # as ast.iter_child_nodes does, in half the time
+            value = getattr(node, name, None)
+            if value.__class__ is list:
+                stack += [child for child in value if isinstance(child, ast.AST)]
+            elif isinstance(value, ast.AST):
+                stack.append(value)
     return found
 
 

@@ -25,6 +25,7 @@ class Prefilter:
         every = sorted({word for rule in self.rules for word in rule.triggers})
         self.imported = {word.encode().removeprefix(FROM_TORCH): word for word in every if word.startswith(IMPORTED)}
         plain = [(word, word.encode()) for word in every if not word.startswith(IMPORTED)]
+        self.last: tuple[bytes, tuple[Rule, ...]] = (b"", ())
         self.words = [(name, word, NAME.findall(word)) for name, word in plain]
 
     def search(self, blob: bytes) -> bool:
@@ -32,11 +33,15 @@ class Prefilter:
         return any(True for _ in self._found(blob))
 
     def concerned(self, blob: bytes) -> tuple[Rule, ...]:
-        """The rules of which a trigger is in ``blob``."""
+        """The rules of which a trigger is in ``blob``; asked twice of the same, it remembers."""
+        if blob is self.last[0]:
+            return self.last[1]
         found = {*self._found(blob)}
         has = {words: any(word.encode() in blob for word in words) for words in {rule.within for rule in self.rules}}
         has[()] = True
-        return tuple(rule for rule in self.rules if not found.isdisjoint(rule.triggers) and has[rule.within])
+        rules = tuple(rule for rule in self.rules if not found.isdisjoint(rule.triggers) and has[rule.within])
+        self.last = blob, rules
+        return rules
 
     def _found(self, blob: bytes) -> Iterator[str]:
         """The triggers that are in ``blob``.
