@@ -72,7 +72,7 @@ def _check_test(use: Use, knows_xla: bool) -> None:
     """Tests that name one GPU, or stand beside one for XLA, cannot be said of another accelerator."""
     if use.role in TESTS and knows_xla:
         use.role, use.reason = "fixed", KNOWS_XLA
-    if use.role in TESTS and use.text.index is not None:
+    if use.role in TESTS and use.text.index:
         use.role, use.reason = "fixed", NUMBERED
 
 

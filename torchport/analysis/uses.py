@@ -66,13 +66,21 @@ def odd_texts(tree: Tree) -> Iterator[ast.Constant | ast.JoinedStr]:
 
 
 def _checked(use: Use) -> Use:
-    """ "cuda:" alone is a part of a device name: it blocks what it is a part of."""
-    if use.text.index == "":
+    """ "cuda:" alone is a part of a device name: it can be looked for, and blocks what it is a part of otherwise."""
+    if use.text.index == "" and not _looks_for(use):
         use.role, use.reason = (
             "fixed" if use.keys else "unknown",
             "a part of a device name: on a TPU there is no index behind it",
         )
     return use
+
+
+def _looks_for(use: Use) -> bool:
+    """``device.startswith("cuda:")`` and ``"cuda:" in device`` ask whether there is a number."""
+    test = use.consumer
+    if isinstance(test, ast.Call):
+        return use.role == "test" and last_name(test.func) == "startswith"
+    return use.role == "test" and isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.In | ast.NotIn)
 
 
 def _widest(tree: Tree, node: ast.expr) -> DeviceText | None:

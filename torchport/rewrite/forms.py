@@ -20,7 +20,8 @@ def new_text(context: Context, use: Use) -> list[New]:
     if use.role == "case" and spell.portable:
         return _case(context, use)
     if use.role in TESTS:
-        return [New(node, spell.compared(context.source(node)), spell.portable)]
+        word = spell.compared(context.source(node))
+        return [New(node, word if use.text.index is None else _with_colon(word, context), spell.portable)]
     if use.role == "device":
         call = use.consumer
         assert isinstance(call, ast.Call)
@@ -35,6 +36,11 @@ def new_text(context: Context, use: Use) -> list[New]:
         return [as_typed(context, use.consumer)]
     text = spell.place(index, like) if as_device else spell.text(index, like)
     return [New(choice or node, text)]
+
+
+def _with_colon(word: str, context: Context) -> str:
+    """What stands before a number: ``"xla:"``."""
+    return f'f"{{{word}}}:"' if context.spell.portable else f"{word[:-1]}:{word[-1]}"
 
 
 def as_typed(context: Context, node: ast.expr) -> New:
