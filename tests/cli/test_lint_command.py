@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 from torchport.cli.group import group
 
 CUDA = "import torch\n\nx = torch.ones(2).cuda()\n"
-STREAM = "import torch\n\ns = torch.cuda.Stream()\n"
+DRIVER = 'import os\n\nos.system("nvidia-smi")\n'
 OWN_RULES = """
 [[rule]]
 code = "OWN001"
@@ -69,7 +69,7 @@ def concise(result: Result) -> list[str]:
 
 def test_findings_of_every_family_are_reported_and_nothing_is_written(tmp_path: Path, lint: Lint) -> None:
     (tmp_path / "a.py").write_text(CUDA)
-    (tmp_path / "b.py").write_text(STREAM)
+    (tmp_path / "b.py").write_text(DRIVER)
     (tmp_path / "c.py").write_text("x = 1\n")
     result = lint(".")
     assert result.exit_code == 1
@@ -343,16 +343,16 @@ class TestBaseline:
 
     def test_shrinks_by_itself_and_never_grows(self, tmp_path: Path, lint: Lint) -> None:
         for name in ("a.py", "b.py", "c.py"):
-            (tmp_path / name).write_text(CUDA + STREAM)
+            (tmp_path / name).write_text(CUDA + DRIVER)
         lint("--baseline", "base.json", ".")
-        (tmp_path / "a.py").write_text(STREAM)
+        (tmp_path / "a.py").write_text(DRIVER)
         (tmp_path / "b.py").unlink()
         (tmp_path / "c.py").write_text("print torch.cuda\n")
         result = lint("--baseline", "base.json", ".")
         assert "base.json: 3 findings gone" in result.stderr
         kept = json.loads((tmp_path / "base.json").read_text())["findings"]
-        assert {name: sorted(codes) for name, codes in kept.items()} == {"a.py": ["TP401"], "c.py": ["TP103", "TP401"]}
-        (tmp_path / "a.py").write_text(CUDA + STREAM)
+        assert {name: sorted(codes) for name, codes in kept.items()} == {"a.py": ["TP902"], "c.py": ["TP103", "TP902"]}
+        (tmp_path / "a.py").write_text(CUDA + DRIVER)
         assert concise(lint("--baseline", "base.json", "--output-format", "concise", "a.py")) == ["a.py:3:5"]
 
     def test_a_part_of_the_project_or_of_the_rules_loses_nothing(self, tmp_path: Path, lint: Lint) -> None:
@@ -361,16 +361,16 @@ class TestBaseline:
         lint("--baseline", "base.json", ".")
         before = (tmp_path / "base.json").read_text()
         assert lint("--baseline", "base.json", "a.py").exit_code == 0
-        assert lint("--baseline", "base.json", "--select", "TP4", ".").exit_code == 0
+        assert lint("--baseline", "base.json", "--select", "TP9", ".").exit_code == 0
         assert (tmp_path / "base.json").read_text() == before
 
     def test_is_renewed_on_demand(self, tmp_path: Path, lint: Lint) -> None:
         (tmp_path / "a.py").write_text(CUDA)
         lint("--baseline", "base.json", ".")
-        (tmp_path / "a.py").write_text(STREAM)
+        (tmp_path / "a.py").write_text(DRIVER)
         assert lint("--baseline", "base.json", "--update-baseline", ".").exit_code == 0
         assert lint("--baseline", "base.json", ".").exit_code == 0
-        assert list(json.loads((tmp_path / "base.json").read_text())["findings"]["a.py"]) == ["TP401"]
+        assert list(json.loads((tmp_path / "base.json").read_text())["findings"]["a.py"]) == ["TP902"]
         assert lint("--update-baseline", ".").exit_code == 2
 
     @pytest.mark.parametrize(
@@ -390,37 +390,46 @@ class TestConfiguration:
         (folder / "pyproject.toml").write_text(text)
         for name in ("a.py", "tests/b.py", "gen/c.py"):
             (folder / name).parent.mkdir(exist_ok=True)
-            (folder / name).write_text(CUDA + STREAM)
+            (folder / name).write_text(CUDA + DRIVER)
 
     def test_select_ignore_exclude_and_single_files(self, tmp_path: Path, lint: Lint) -> None:
         self.write(
             tmp_path,
-            '[tool.torchport]\nselect = ["TP1", "TP4"]\nexclude = ["gen"]\n'
+            '[tool.torchport]\nselect = ["TP1", "TP9"]\nexclude = ["gen"]\n'
             '[tool.torchport.per-file-ignores]\n"tests/**" = ["cuda-method"]\n',
         )
-        expected = ["a.py:3:5", "a.py:6:5", "tests/b.py:6:5"]
+        expected = ["a.py:3:5", "a.py:6:11", "tests/b.py:6:11"]
         assert concise(lint("--output-format", "concise", ".")) == expected
-        assert concise(lint("--output-format", "concise", "--ignore", "TP4", ".")) == ["a.py:3:5"]
-        assert concise(lint("--output-format", "concise", "--select", "TP4", "a.py")) == ["a.py:6:5"]
-        assert concise(lint("--output-format", "concise", "gen/c.py")) == ["gen/c.py:3:5", "gen/c.py:6:5"]
+        assert concise(lint("--output-format", "concise", "--ignore", "TP9", ".")) == ["a.py:3:5"]
+        assert concise(lint("--output-format", "concise", "--select", "TP9", "a.py")) == ["a.py:6:11"]
+        assert concise(lint("--output-format", "concise", "gen/c.py")) == ["gen/c.py:3:5", "gen/c.py:6:11"]
         assert lint("--force-exclude", "gen/c.py").exit_code == 0
 
     def test_migrate_takes_it_too(self, tmp_path: Path, lint: Lint) -> None:
         self.write(tmp_path, '[tool.torchport]\nexclude = ["gen"]\nper-file-ignores = { "tests" = ["TP1"] }\n')
         CliRunner().invoke(group, ["migrate", "."])
         changed = [
-            name for name in ("a.py", "tests/b.py", "gen/c.py") if (tmp_path / name).read_text() != CUDA + STREAM
+            name for name in ("a.py", "tests/b.py", "gen/c.py") if (tmp_path / name).read_text() != CUDA + DRIVER
         ]
         assert changed == ["a.py"]
 
     def test_the_nearest_one_above_each_path_holds(self, tmp_path: Path, lint: Lint) -> None:
-        self.write(tmp_path, '[tool.torchport]\nselect = ["TP4"]\n')
+        self.write(tmp_path, '[tool.torchport]\nselect = ["TP9"]\n')
         (tmp_path / "tests/pyproject.toml").write_text('[tool.torchport]\nselect = ["TP1"]\n')
         (tmp_path / "gen/pyproject.toml").write_text('[project]\nname = "torchport-user"\n')
         places = concise(lint("--output-format", "concise", "a.py", "tests", "gen"))
-        assert places == ["a.py:6:5", "gen/c.py:6:5", "tests/b.py:3:5"]
-        (tmp_path / "other.toml").write_text('ignore = ["TP1", "TP4"]\n')
+        assert places == ["a.py:6:11", "gen/c.py:6:11", "tests/b.py:3:5"]
+        (tmp_path / "other.toml").write_text('ignore = ["TP1", "TP9"]\n')
         assert lint("--config", "other.toml", ".").exit_code == 0
+
+    def test_patterns_hold_where_the_project_is_reached_by_a_link(self, tmp_path: Path, lint: Lint) -> None:
+        (tmp_path / "real").mkdir()
+        (tmp_path / "link").symlink_to("real")
+        self.write(
+            tmp_path / "real", '[tool.torchport]\nexclude = ["gen"]\nper-file-ignores = { "tests/*" = ["TP1"] }\n'
+        )
+        places = concise(lint("--output-format", "concise", "--select", "TP1", "link", str(tmp_path / "real/gen/c.py")))
+        assert places == ["link/a.py:3:5", "link/gen/c.py:3:5"]
 
     @pytest.mark.parametrize(
         ("text", "said"),
@@ -446,7 +455,7 @@ class TestConfiguration:
         (line,) = result.stderr.splitlines()
         assert line.startswith("error: ")
         assert said in line
-        assert (tmp_path / "a.py").read_text() == CUDA + STREAM
+        assert (tmp_path / "a.py").read_text() == CUDA + DRIVER
 
     def test_baseline_and_pedantic(self, tmp_path: Path, lint: Lint) -> None:
         self.write(tmp_path, '[tool.torchport]\nbaseline = "known.json"\npedantic = true\n')

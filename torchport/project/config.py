@@ -40,7 +40,8 @@ class Config(NamedTuple):
 
     def relative(self, path: str) -> str:
         """``path`` as patterns see it: relative to the folder of the configuration, or absolute outside of it."""
-        absolute = os.path.abspath(path)  # noqa: PTH100 - a link keeps its name, and pathlib is slow
+        folder, name = os.path.split(path)
+        absolute = os.path.join(os.path.realpath(folder), name)  # noqa: PTH118 - a file that is a link keeps its name
         inside = absolute.startswith(self.root + os.sep)
         return (absolute[len(self.root) + 1 :] if inside else absolute).replace(os.sep, "/")
 

@@ -54,18 +54,22 @@ class _Link(NamedTuple):
 
 
 class _Finder:
-    """``seen``: real paths of the files taken, so that no file is done twice."""
+    """``seen``: real paths of the files taken, and which files these are, so that no file is done twice."""
 
     def __init__(self, exclude: tuple[str, ...]) -> None:
         self.exclude = exclude
         self.selection = Selection()
-        self.seen: set[str] = set()
+        self.seen: dict[str, int] = {}
         self.links: list[_Link] = []
 
     def take(self, name: str, real: str, *, explicit: bool = False) -> None:
         """``name`` is the path as shown, ``real`` the path with no link in it."""
-        if real not in self.seen:
-            self.seen.add(real)
+        if real in self.seen:
+            if explicit:  # also where it was found in a folder before
+                at = self.seen[real]
+                self.selection.files[at] = self.selection.files[at]._replace(explicit=True)
+        else:
+            self.seen[real] = len(self.selection.files)
             self.selection.files.append(FoundFile(name, KINDS.get(suffix_of(name), "source"), explicit))
 
 
