@@ -255,7 +255,7 @@ class Run:
 
         device = self.device
         n = self.batch
-        lengths = integers(1, 7, n)
+        lengths, sizes = integers(1, 7, n), integers(1, 40, 3)
         made = {
             "x": random(n, 4),
             "y": integers(0, 3, n),
@@ -275,8 +275,8 @@ class Run:
             "host_labels": integers(0, 3, n),
             "host_lengths": lengths,
             "array": random(n, 4).numpy(),
-            "samples": [random(int(n), 4) for n in lengths],
-            "targets": [{"boxes": random(int(n), 4).to(device)} for n in lengths],
+            "samples": [random(int(size), 4) for size in sizes],
+            "targets": [{"boxes": random(int(size), 4).to(device)} for size in sizes],
             "device": device,
             "rate": 0.1 + 0.01 * self.count,
         }

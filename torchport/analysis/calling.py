@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from torchport.analysis import operations as ops
+from torchport.analysis.evidence import takes_tensors
 from torchport.analysis.index import Function, argument_of, keyword, method_of, own_function, own_nodes
 from torchport.analysis.names import chain
 from torchport.analysis.values import (
@@ -58,21 +59,6 @@ def call(flow: Flow, node: ast.Call) -> Value:
 
         return method(flow, node, node.func)
     return called(flow, node)
-
-
-def takes_tensors(name: str) -> bool:
-    """Whether a function of this name computes with tensors."""
-    if name.startswith(ops.COMPUTES):
-        return name.islower()
-    last = name.removeprefix("torch.")
-    return (
-        name.startswith("torch.")
-        and "." not in last
-        and last.islower()
-        and last not in ops.NOT_TENSORS
-        and last not in ops.FACTORIES
-        and last not in ops.PLAIN
-    )
 
 
 def _torch(flow: Flow, node: ast.Call, name: str) -> Value:
@@ -231,7 +217,7 @@ def _model_output(flow: Flow, node: ast.Call, function: ast.expr) -> Value:
             if last in ops.TUPLE_LAYERS:
                 return parts(ON_DEVICE, Value("output", "device"))
             return ON_DEVICE if last != "Sequential" else Value("output", "device")
-    for bound in made_by(flow, function):
+    for bound in flow.made_by(function):
         if isinstance(bound, ast.Call):
             name = flow.name_of(bound.func)
             if name.startswith("torch.nn.") and name.rpartition(".")[2] not in ops.TUPLE_LAYERS:
@@ -245,40 +231,17 @@ def _model_output(flow: Flow, node: ast.Call, function: ast.expr) -> Value:
     return Value("output", "device")
 
 
-def made_by(flow: Flow, node: ast.expr) -> list[ast.expr]:
-    """What is assigned to a name in any place of its scope, moves to a device taken off."""
-    if not isinstance(node, ast.Name):
-        return []
-    from torchport.analysis.reaching import scope_of
-
-    home = scope_of(flow.tree, node).find(node.id)
-    found = []
-    for binding in home.names[node.id] if home is not None else ():
-        parent = flow.tree.parents.get(binding.node)
-        if isinstance(parent, ast.Assign) and binding.node in parent.targets:
-            value = parent.value
-            while (
-                isinstance(value, ast.Call)
-                and isinstance(value.func, ast.Attribute)
-                and value.func.attr in ops.MODEL_METHODS
-            ):
-                value = value.func.value
-            found.append(value)
-    return found
-
-
 def returned(flow: Flow, function: Function) -> Value:
     """What a function of the file gives back."""
-    if function in flow._known:
-        return flow._known[function] or UNKNOWN
-    flow._known[function] = None
-    results = [n.value for n in own_nodes(function) if isinstance(n, ast.Return) and n.value is not None]
-    if any(isinstance(n, ast.Yield | ast.YieldFrom) for n in own_nodes(function)):
-        found = UNKNOWN
-    else:
-        found = join(map(flow.value, results)) if results else NONE
-    flow._known[function] = found
-    return found
+    return flow.once(function, lambda: _results(flow, function), UNKNOWN)
+
+
+def _results(flow: Flow, function: Function) -> Value:
+    nodes = own_nodes(function)
+    if any(isinstance(n, ast.Yield | ast.YieldFrom) for n in nodes):
+        return UNKNOWN
+    results = [n.value for n in nodes if isinstance(n, ast.Return) and n.value is not None]
+    return join(map(flow.value, results)) if results else NONE
 
 
 def from_callers(flow: Flow, function: Function, name: str) -> Value:

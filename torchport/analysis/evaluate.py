@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ast
-import re
+from collections.abc import Callable
 from dataclasses import replace
 
 from torchport.analysis import calling
-from torchport.analysis.index import Index, default_of
+from torchport.analysis.evidence import COMPARISONS, Evidence
+from torchport.analysis.index import default_of
 from torchport.analysis.names import chain
-from torchport.analysis.operations import ARRAYS_OR_TENSORS, ONLY_MODELS, ONLY_TENSORS
 from torchport.analysis.reaching import function_scope, reaching, scope_of
 from torchport.analysis.scopes import FUNCTIONS, Binding, Scope, Tree
 from torchport.analysis.values import (
@@ -19,7 +19,6 @@ from torchport.analysis.values import (
     NONE,
     NUMBER,
     ON_DEVICE,
-    ON_HOST,
     OTHER,
     SHAPE,
     TENSOR,
@@ -34,7 +33,9 @@ from torchport.analysis.values import (
 )
 
 DEPTH = 60
-COMPARISONS = (ast.Is, ast.IsNot, ast.In, ast.NotIn)
+ENOUGH = 20_000
+"""Searches in one file after which a value is kept whatever it rests on."""
+
 ANNOTATIONS = {
     "int": NUMBER, "float": NUMBER, "bool": NUMBER, "str": TEXT, "torch.Tensor": TENSOR, "numpy.ndarray": ARRAY,
     "torch.nn.Module": MODEL, "torch.device": Value("device"), "torch.Size": SHAPE, "torch.optim.Optimizer":
@@ -42,34 +43,46 @@ ANNOTATIONS = {
     Value("tensor", dtype="bool"), "torch.utils.data.DataLoader": Value("loader", items=(HOST_BATCH,)),
     "Tensor": TENSOR,
 }  # fmt: skip
-LIKE_MODEL = re.compile(
-    r"(^|_)(model|net|network|encoder|decoder|unet|transformer|generator|discriminator|module)$", re.I
-)
-"""What a parameter that is called is most likely; it makes a loop one of steps, and a result most likely a tensor."""
 SAME = frozenset(("data", "grad", "T", "mT", "H", "real", "imag"))
 
 
-class Flow(Index):
+class Flow(Evidence):
     """The values of one file."""
 
     def __init__(self, tree: Tree) -> None:
         super().__init__(tree)
-        self._known: dict[ast.AST, Value | None] = {}
-        self._depth = 0
+        self._known: dict[ast.AST, Value] = {}
+        self._open: dict[ast.AST, int] = {}
+        """What is being looked for, with how deep it is in the search."""
+        self._rests_on = DEPTH
+        self._work = 0
 
     def value(self, node: ast.expr | None) -> Value:
         """What ``node`` may be. What depends on itself alone counts as nothing."""
         if node is None:
             return NONE
+        return self.once(node, lambda: self._value(node))
+
+    def once(self, node: ast.AST, find: Callable[[], Value], circular: Value = NONE) -> Value:
+        """The value that ``find`` gives for ``node``, kept unless it rests on a value that is being looked for."""
         if node in self._known:
-            return self._known[node] or NONE
-        if self._depth > DEPTH:
+            return self._known[node]
+        if node in self._open:
+            self._rests_on = min(self._rests_on, self._open[node])
+            return circular
+        depth = len(self._open)
+        if depth > DEPTH:
             return UNKNOWN
-        self._known[node] = None
-        self._depth += 1
-        found = self._value(node)
-        self._depth -= 1
-        self._known[node] = found
+        self._open[node] = depth
+        self._work += 1
+        around, self._rests_on = self._rests_on, DEPTH
+        found = find()
+        del self._open[node]
+        if self._rests_on >= depth or self._work > ENOUGH:
+            self._known[node] = found
+            self._rests_on = around
+        else:
+            self._rests_on = min(around, self._rests_on)
         return found
 
     def _value(self, node: ast.expr) -> Value:
@@ -201,7 +214,7 @@ class Flow(Index):
             bindings = reaching(self.tree, node, bindings)
         value = join(self._bound(binding, home) for binding in bindings)
         if home.kind != "class" and (value.kind in ("unknown", "none") or not value.sure):
-            shown = self._by_use(home, node.id)
+            shown = self.by_use(home, node.id)
             if shown is not None and not value.sure and shown.is_tensor:
                 return replace(value, kind="tensor", sure=True, items=())
             return shown or value
@@ -220,9 +233,9 @@ class Flow(Index):
 
     def _assigned(self, target: ast.Name) -> Value:
         """The value that a statement gives to ``target``."""
-        if target in self._known:
-            return self._known[target] or NONE
-        self._known[target] = None
+        return self.once(target, lambda: self._target(target))
+
+    def _target(self, target: ast.Name) -> Value:
         places: list[tuple[int, int]] = []
         node: ast.expr = target
         parent = self.tree.parents[target]
@@ -234,7 +247,6 @@ class Flow(Index):
         value = self._given(parent, node)
         for index, count in reversed(places):
             value = self._part(value, index, count)
-        self._known[target] = value
         return value
 
     def _part(self, value: Value, index: int, count: int) -> Value:
@@ -268,6 +280,15 @@ class Flow(Index):
                 return OTHER if isinstance(parent.context_expr, ast.Call) else UNKNOWN
         return UNKNOWN
 
+    def is_mask(self, node: ast.expr) -> bool:
+        """Whether an index is a tensor of bools, for certain."""
+        if isinstance(node, ast.Tuple):
+            return any(map(self.is_mask, node.elts))
+        if not isinstance(node, ast.Name | ast.Call | ast.UnaryOp | ast.Compare):
+            return False
+        value = self.value(node)
+        return value.kind == "tensor" and value.sure and value.dtype == "bool"
+
     def iterated(self, node: ast.expr) -> Value:
         """What each turn of a loop over ``node`` gets."""
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute):
@@ -290,7 +311,7 @@ class Flow(Index):
         """What a parameter of a function may be."""
         found = join(self._bound(b, home) for b in home.names.get(name, ()) if b.kind == "param")
         if found.kind in ("unknown", "none"):
-            return self._by_use(home, name) or found
+            return self.by_use(home, name) or found
         return found
 
     def _parameter(self, argument: ast.arg, home: Scope) -> Value:
@@ -342,84 +363,6 @@ class Flow(Index):
                 case "Tuple" | "tuple":
                     return parts(*map(self._annotated, inner))
         return UNKNOWN
-
-    def _by_use(self, home: Scope, name: str) -> Value | None:
-        """What the uses of a name show that nothing else tells of."""
-        moves = False
-        found = None
-        for node in self.uses.get((home, name), ()):
-            parent = self.tree.parents[node]
-            if isinstance(node, ast.Attribute):
-                first = node
-                while isinstance(first.value, ast.Attribute):
-                    first = first.value
-                if first.attr in ONLY_MODELS:
-                    return MODEL
-                called = isinstance(parent, ast.Call) and parent.func is node
-                moves = moves or (first.attr in ("to", "cuda") and called)
-                found = found or self._by_attribute(first.attr, called)
-            elif isinstance(parent, ast.Call) and parent.func is node:
-                return Value("model", sure=False) if LIKE_MODEL.search(name) else None
-            elif found is None and self._handed_to_torch(node):
-                found = TENSOR
-        if moves and any(self._is_turn(binding) for binding in home.names[name]):
-            return HOST_BATCH if found is None else ON_HOST
-        return found
-
-    def _by_attribute(self, attribute: str, called: bool) -> Value | None:
-        """What has such an attribute, or a method of that name."""
-        if attribute in ("backward", "grad_fn"):
-            return ON_DEVICE
-        if attribute in ONLY_TENSORS and (attribute != "cuda" or called):
-            return TENSOR
-        return TENSOR if attribute in ARRAYS_OR_TENSORS and not self.has_arrays else None
-
-    def _is_turn(self, binding: Binding) -> bool:
-        """Whether a name is what a loop gets in each turn: moved to the device there, it comes from the host."""
-        parent = self.tree.parents.get(binding.node)
-        while isinstance(parent, ast.Tuple | ast.List):
-            parent = self.tree.parents.get(parent)
-        return isinstance(parent, ast.For)
-
-    def _handed_to_torch(self, node: ast.expr) -> bool:
-        """``F.relu(x)`` and ``F.cross_entropy(x[keep], y)``: functions of PyTorch take tensors."""
-        parent = self.tree.parents[node]
-        if isinstance(parent, ast.Compare) and not isinstance(parent.ops[0], COMPARISONS):
-            node, parent = parent, self.tree.parents[parent]
-            if isinstance(parent, ast.Subscript) and parent.slice is node:
-                return not self.has_arrays  # x[y > 0]: a number or a list cannot stand there
-        elif isinstance(parent, ast.Subscript) and parent.value is node:
-            if not self.has_arrays and self._is_comparison(parent.slice):
-                return True
-            node, parent = parent, self.tree.parents[parent]
-        return isinstance(parent, ast.Call) and node in parent.args and calling.takes_tensors(self.name_of(parent.func))
-
-    def _is_comparison(self, node: ast.expr) -> bool:
-        if isinstance(node, ast.Name):
-            made = calling.made_by(self, node)
-            return len(made) == 1 and isinstance(made[0], ast.Compare)
-        return isinstance(node, ast.Compare)
-
-    def is_model(self, node: ast.expr) -> bool:
-        """Whether the uses of a name show a model: it is called, trained or asked for its parameters."""
-        parts_of = chain(node)
-        if len(parts_of) > 1 and parts_of[0] == "self":
-            last = parts_of[-1]
-            return any(
-                isinstance(call.func, ast.Attribute)
-                and (call.func.attr == last or (call.func.attr in ONLY_MODELS and chain(call.func)[-2:-1] == [last]))
-                for call in self.tree.calls
-            )
-        if not isinstance(node, ast.Name):
-            return False
-        home = scope_of(self.tree, node).find(node.id)
-        for use in self.uses.get((home, node.id), ()) if home is not None else ():
-            parent = self.tree.parents[use]
-            if isinstance(use, ast.Name) and isinstance(parent, ast.Call) and parent.func is use:
-                return True
-            if isinstance(use, ast.Attribute) and ONLY_MODELS & set(chain(use)[1:2]):
-                return True
-        return False
 
     def _own_attribute(self, node: ast.Attribute) -> Value:
         owner = self.class_of(node.value)

@@ -7,7 +7,7 @@ import re
 from functools import cached_property
 from typing import Literal
 
-from torchport.analysis.calling import made_by, returned
+from torchport.analysis.calling import returned
 from torchport.analysis.evaluate import Flow
 from torchport.analysis.index import Function, own_nodes
 from torchport.analysis.loops import OPTIMIZER, SCHEDULER
@@ -20,7 +20,7 @@ STEPS = frozenset(("forward", "training_step", "validation_step", "compute_loss"
 HOST_FUNCTION = re.compile(
     r"^(__\w+__|extra_repr|reset|(on_)?(train|validation|test)?_?epoch_end\w*|test_\w+|main|cli|_?(init|collate|load|save|plot|draw|show|"
     r"visuali[sz]e|export|convert|preprocess|read|write|parse|dump|download|setup|build|make|create|profile|"
-    r"benchmark|summary|summarize|report|reset|get_args|from_pretrained|state_dict|worker|demo|compute_on_dataset|"
+    r"run|infer|predict_all|onnx|try_|benchmark|summary|summarize|report|reset|get_args|from_pretrained|state_dict|worker|demo|compute_on_dataset|"
     r"print|log_results)(_\w+)?)$"
 )
 HOST_CLASS = re.compile(r"(Dataset|Sampler|TestCase|Transform|Collat\w*|Augment\w*|Logger|Tokenizer|Processor|Meter)$")
@@ -29,6 +29,7 @@ RARE_NAME = re.compile(
     r"last_batch|is_last|first|sanity|dry_run|profil\w+|scripting|tracing|onnx|exporting|need_update|display)($|_)",
     re.IGNORECASE,
 )
+OTHER_DEVICES = frozenset(("mps", "cpu", "npu", "xpu", "hpu", "meta"))
 ABNORMAL = frozenset(("isnan", "isfinite", "isinf"))
 
 
@@ -92,6 +93,8 @@ class Heats:
                     v.kind in ("number", "unknown") for v in counted
                 )
             case ast.Call() | ast.Compare():
+                if any(isinstance(n, ast.Constant) and n.value in OTHER_DEVICES for n in ast.walk(test)):
+                    return not any(isinstance(n, ast.NotEq | ast.NotIn) for n in ast.walk(test))
                 if ABNORMAL & _called_names(test):
                     return True
                 return any(RARE_NAME.search(part) for part in chain(getattr(test, "func", test)))
@@ -99,7 +102,7 @@ class Heats:
                 if RARE_NAME.search(test.id):
                     return True
                 if deep:
-                    values = made_by(self.flow, test)
+                    values = self.flow.made_by(test)
                     return bool(values) and all(self.rare_test(v, False) for v in values)
             case ast.Attribute():
                 return bool(RARE_NAME.search(test.attr))
@@ -125,7 +128,7 @@ class Heats:
         heats = [self.heat(site) for site in sites]
         if heats:
             return max(heats, key=("", "computes", "step").index)
-        if HOST_FUNCTION.search(node.name):
+        if HOST_FUNCTION.search(node.name) or self._holds_loop(node):
             return ""
         if (
             isinstance(owner, ast.Module | ast.ClassDef)
@@ -135,6 +138,11 @@ class Heats:
         ):
             return "step"
         return "computes" if self._computes(node) else ""
+
+    def _holds_loop(self, node: Function) -> bool:
+        """Whether a function has a loop of steps itself: what stands around the loop runs once for all of them."""
+        self._find()
+        return node in self._with_loops
 
     def _sites(self, node: Function) -> list[ast.AST]:
         """Where this file runs a function, also as a closure that it hands on."""
@@ -203,27 +211,36 @@ class Heats:
         return self._loops
 
     def _find(self) -> None:
+        if hasattr(self, "_with_loops"):
+            return
         self._loops: set[ast.AST] = set()
         self._stepping: set[ast.AST] = set()
         waiting: list[ast.AST] = list(self.signs)
         modules = self.flow.modules
+        around: set[ast.AST] = set()
         while waiting:
             sign = waiting.pop()
             for parent in self.tree.ancestors(sign):
                 if isinstance(parent, LOOPS) and not self._over_modules(parent):
                     self._loops.add(parent)
+                    if (function := self.tree.function(parent)) is not None:
+                        around.add(function)
                     break
-                if isinstance(parent, FUNCTIONS):
+                if isinstance(parent, FUNCTIONS) and not (parent in around or HOST_FUNCTION.search(parent.name)):
                     owner = self.tree.parents[parent]
                     is_forward = isinstance(owner, ast.ClassDef) and owner in modules and parent.name == "forward"
                     if parent not in self._stepping and not is_forward:
                         self._stepping.add(parent)
                         waiting += self._sites(parent)
                     break
+        self._with_loops = around
 
     def _over_modules(self, loop: ast.AST) -> bool:
         """``for layer in self.layers`` and ``for optimizer in optimizers`` are parts of one step."""
-        return isinstance(loop, ast.For) and self.flow.iterated(loop.iter).kind in ("model", "optimizer")
+        if not isinstance(loop, ast.For):
+            return False
+        turn = self.flow.iterated(loop.iter)
+        return any(value.kind in ("model", "optimizer") for value in (turn, *(turn.items if turn.fixed else ())))
 
 
 def _takes_something(node: Function) -> bool:

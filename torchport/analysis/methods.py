@@ -109,7 +109,7 @@ def _moved(flow: Flow, node: ast.Call, tensor: Value) -> Value:
 def _is_cpu(flow: Flow, argument: ast.expr) -> bool:
     """``torch.device("cpu")``, also under a name."""
     if isinstance(argument, ast.Name):
-        values = calling.made_by(flow, argument)
+        values = flow.made_by(argument)
         return bool(values) and all(_is_cpu(flow, value) for value in values)
     if isinstance(argument, ast.Call):
         return any(isinstance(a, ast.Constant) and a.value == "cpu" for a in argument.args)

@@ -61,7 +61,7 @@ ONLY_TENSORS = frozenset(
      "new_tensor", "new_full", "new_empty", "zero_", "fill_", "uniform_", "normal_", "mul_", "add_", "sub_", "div_",
      "copy_", "clamp_min", "clamp_max", "movedim", "matmul", "tril", "triu", "logsumexp", "record_stream", "numel",
      "requires_grad", "unbind", "isnan", "relu", "bernoulli_", "exp_", "gather", "nelement", "to_sparse", "cpu", "bool",
-     "nansum", "unfold", "amax", "amin", "count_nonzero", "logcumsumexp", "lgamma", "digamma", "hypot", "exp2")
+     "nansum", "unfold", "amax", "amin", "count_nonzero", "logcumsumexp", "lgamma", "digamma", "hypot", "exp2", "norm")
 )  # fmt: skip
 """Attributes that, of what programs hold, tensors alone have (a model, too, has some)."""
 ARRAYS_OR_TENSORS = frozenset(
@@ -69,6 +69,12 @@ ARRAYS_OR_TENSORS = frozenset(
      "argmax", "argmin", "argsort", "cumsum", "tolist", "clamp", "std", "median", "transpose", "clone", "abs")
 )  # fmt: skip
 """Attributes of tensors and arrays: they show a tensor in a file that imports no library of arrays."""
+TWO_TENSORS = frozenset(
+    ("cross_entropy", "binary_cross_entropy", "binary_cross_entropy_with_logits", "matmul", "mm", "bmm", "kl_div",
+     "linear", "conv1d", "conv2d", "conv3d", "scaled_dot_product_attention", "dot", "minimum", "maximum", "cdist",
+     "cosine_similarity", "masked_select", "equal", "logical_and", "logical_or", "isclose", "allclose", "grid_sample")
+)  # fmt: skip
+"""Functions whose second argument is a tensor as well."""
 ONLY_MODELS = frozenset(
     ("parameters", "named_parameters", "load_state_dict", "train", "eval", "modules", "named_modules", "children",
      "buffers", "apply", "named_children", "get_submodule")

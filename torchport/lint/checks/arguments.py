@@ -48,11 +48,12 @@ def distributions(rule: Rule, context: Context) -> Iterator[Finding]:
             call = context.tree.parents[node]
             if not isinstance(call, ast.Call) or call.func is not node or keyword(call, "validate_args") is not None:
                 continue
-            if known.heat(call):
+            given = [known.value(a) for a in (*call.args, *(k.value for k in call.keywords))]
+            if known.heat(call) and any(v.on_device or v.kind == "unknown" for v in given):
                 parent = context.tree.parents[call]
                 if isinstance(parent, ast.Assign):
                     made |= {target.id for target in parent.targets if isinstance(target, ast.Name)}
-                yield report(rule, context, call)
+                yield report(rule, context, call, perhaps=not any(v.on_device for v in given))
     for call in known.named(*DENSITIES):
         func = call.func
         of_one = isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name) and func.value.id in made

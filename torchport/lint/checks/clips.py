@@ -13,7 +13,7 @@ from torchport.rewrite.context import Context, New
 
 
 def norm_clip(rule: Rule, context: Context) -> Iterator[Finding]:
-    """``if norm > c: g = g * (c / norm)`` is ``g = g * (c / torch.where(norm > c, norm, c))``, also for NaN."""
+    """``if norm > c: g = g * (c / norm)`` is ``g = g * (c / torch.where(norm > c, norm, c))``."""
     known = facts(context)
     for branch in context.tree.every(ast.If):
         division = clipping(known, branch)
@@ -27,8 +27,10 @@ def norm_clip(rule: Rule, context: Context) -> Iterator[Finding]:
         start, end = (offset - first for offset in context.text.span(division))
         raw = source.encode()
         text = (raw[:start] + changed.encode() + raw[end:]).decode()
-        positive = isinstance(division.left, ast.Constant)
-        doubt = "" if positive and torch else f"right where {bound} is above zero; --unsafe rewrites it"
+        doubt = f"{rule.reason}; --unsafe does it: it is equal but for the gradient through a norm that is NaN"
+        if not torch:
+            yield context.leave(rule, branch, rule.reason)
+            continue
         yield context.rewrite(rule, branch, New(branch, text, False), doubt=doubt)  # type: ignore[arg-type]
 
 
@@ -46,7 +48,7 @@ def clipping(known: Facts, branch: ast.If) -> ast.BinOp | None:
     if ast.dump(division.left) != ast.dump(bound) or known.value(bound).kind not in ("number", "unknown"):
         return None
     if isinstance(bound, ast.Constant) and not (isinstance(bound.value, int | float) and bound.value > 0):
-        return None
+        return None  # where nothing is clipped the factor is c / c
     return division
 
 

@@ -92,12 +92,6 @@ def ragged(rule: Rule, context: Context) -> Iterator[Finding]:
         listed = call.args[0]
         if isinstance(listed, ast.ListComp) and _per_sample(listed) and known.heat(call):
             yield report(rule, context, call)
-    for call in known.named("split"):
-        if isinstance(call.func, ast.Attribute) and call.args and known.value(call.func.value).where != "host":
-            sizes = known.value(call.args[0])
-            from_data = sizes.kind == "list" and any(i.origin == "data" for i in sizes.items)
-            if from_data and known.heat(call):
-                yield report(rule, context, call)
 
 
 def _per_sample(listed: ast.ListComp) -> bool:

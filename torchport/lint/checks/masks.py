@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torchport.analysis.calling import made_by
 from torchport.analysis.operations import BOOLEAN
 from torchport.lint.checks.facts import Facts, facts, report
 from torchport.lint.checks.selections import is_mask_index
@@ -71,7 +70,7 @@ def _elementwise(known: Facts, mask: ast.expr, name: str) -> bool:
     """Whether the mask is made of the tensor ``name`` element by element, and so has its shape."""
     match mask:
         case ast.Name():
-            made = made_by(known.flow, mask)
+            made = known.flow.made_by(mask)
             return len(made) == 1 and not isinstance(made[0], ast.Name) and _elementwise(known, made[0], name)
         case ast.Compare(ops=[_], comparators=[other]):
             return isinstance(mask.left, ast.Name) and mask.left.id == name and known.value(other).kind == "number"
@@ -103,7 +102,10 @@ def _same_selection(node: ast.Subscript, value: ast.expr) -> bool:
 
 
 def filtered_loss(rule: Rule, context: Context) -> Iterator[Finding]:
-    """``F.cross_entropy(x[y != k], y[y != k])`` is ``ignore_index=k``."""
+    """``F.cross_entropy(x[y != k], y[y != k])`` is ``ignore_index=k``.
+
+    Rows that do not count are set to 0: from one that holds inf or NaN the gradient would be NaN.
+    """
     known = facts(context)
     for call in context.calls("torch.nn.functional.cross_entropy"):
         if len(call.args) != 2 or not all(isinstance(a, ast.Subscript) for a in call.args):
@@ -125,17 +127,16 @@ def filtered_loss(rule: Rule, context: Context) -> Iterator[Finding]:
             yield report(rule, context, call)
             continue
         rest = "".join(f", {k.arg}={context.source(k.value)}" for k in call.keywords)
-        text = (
-            f"{context.source(call.func)}({logits.value.id}.flatten(0, -2), {labels.value.id}.flatten(), "
-            f"ignore_index={ignored}{rest})"
-        )
+        x, y = logits.value.id, labels.value.id
+        kept = f"{x}.masked_fill(({y} == {ignored}).unsqueeze(-1), 0).flatten(0, -2)"
+        text = f"{context.source(call.func)}({kept}, {y}.flatten(), ignore_index={ignored}{rest})"
         yield context.rewrite(rule, call, New(call, text, False))
 
 
 def _ignored(known: Facts, mask: ast.expr, labels: str) -> int | None:
     """The label that a mask leaves out."""
     if isinstance(mask, ast.Name):
-        made = made_by(known.flow, mask)
+        made = known.flow.made_by(mask)
         return _ignored(known, made[0], labels) if len(made) == 1 and not isinstance(made[0], ast.Name) else None
     if not isinstance(mask, ast.Compare) or not isinstance(mask.ops[0], ast.NotEq) or len(mask.ops) != 1:
         return None

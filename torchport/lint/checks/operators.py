@@ -48,7 +48,8 @@ def _operators(rule: Rule, context: Context, other: Target) -> Iterator[Finding]
     known = facts(context)
     for call in context.calls(*(name for name in rule.match if not name.startswith("torch.Tensor."))):
         if _functional(context, known, call) and _chosen(call):
-            yield report(rule, context, call)
+            divides = "adaptive_avg" in ast.unparse(call.func).lower().replace("adaptiveavg", "adaptive_avg")
+            yield report(rule, context, call, perhaps=divides)
     methods = {name.rpartition(".")[2] for name in rule.match if name.count(".") == 1 or "Tensor." in name}
     for call in known.named(*sorted(methods)):
         func = call.func

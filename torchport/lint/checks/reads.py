@@ -46,7 +46,7 @@ def _read(rule: Rule, context: Context, known: Facts, call: ast.Call, base: ast.
         return
     if value.kind == "unknown" and _attribute(call) not in ("item", "cpu", "tolist"):
         return
-    if not known.heat(call):
+    if not known.heat(call) or known.flow.is_asked_as_model(call):
         return
     parent = context.tree.parents[call]
     if isinstance(parent, ast.AugAssign) and parent.value is call and _attribute(call) == "item" and value.is_tensor:

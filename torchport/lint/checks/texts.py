@@ -12,7 +12,7 @@ from torchport.model import Finding, Rule
 from torchport.rewrite.context import Context
 
 SHOWS = frozenset(
-    ("print", "pprint", "str", "repr", "format", "info", "warning", "error", "critical", "write", "set_postfix",
+    ("print", "pprint", "str", "repr", "format", "info", "warning", "error", "critical", "set_postfix",
      "set_postfix_str", "set_description", "add_scalar", "add_scalars", "add_histogram", "log_scalar", "log_metric",
      "secho", "echo")
 )  # fmt: skip

@@ -34,7 +34,7 @@ def varies(known: Facts, node: ast.expr, depth: int = DEPTH) -> Origin:
             qualified = known.flow.name_of(name.func)
             if qualified.startswith(("random.", "numpy.random.")):
                 return "random"
-            if isinstance(name.func, ast.Attribute) and name.func.attr == "item" and not name.args:
+            if isinstance(name.func, ast.Attribute) and name.func.attr in ("item", "tolist") and not name.args:
                 return "data"
     return ""
 
@@ -81,16 +81,12 @@ def _name(known: Facts, name: ast.Name, depth: int) -> Origin:
                 if given.kind == "number" and given.origin == "loop":
                     found = found or "loop"
             case ast.AugAssign() if known.value(parent.value).kind == "number":
-                if _each_step(known, parent):
+                if any(n in known.heats.loops for n in tree.ancestors(parent)):
                     found = found or "loop"
             case ast.Assign() if depth > 1 and parent is not tree.statement(name):
-                if _each_step(known, parent):
+                if known.heat(parent):
                     found = found or varies(known, parent.value, depth - 1)
     return found
-
-
-def _each_step(known: Facts, statement: ast.stmt) -> bool:
-    return bool(known.heat(statement)) or any(n in known.heats.loops for n in known.tree.ancestors(statement))
 
 
 def _handed(known: Facts, function: ast.AST, name: str, depth: int) -> Origin:

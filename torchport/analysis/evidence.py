@@ -1,0 +1,149 @@
+"""What the uses of a name show of its value where nothing else tells."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from torchport.analysis import operations as ops
+from torchport.analysis.index import Index
+from torchport.analysis.names import chain
+from torchport.analysis.operations import ARRAYS_OR_TENSORS, ONLY_MODELS, ONLY_TENSORS, TWO_TENSORS
+from torchport.analysis.reaching import scope_of
+from torchport.analysis.scopes import Binding, Scope
+from torchport.analysis.values import HOST_BATCH, MODEL, ON_DEVICE, ON_HOST, TENSOR, Value
+
+COMPARISONS = (ast.Is, ast.IsNot, ast.In, ast.NotIn)
+LIKE_MODEL = re.compile(
+    r"(^|_)(model|net|network|encoder|decoder|unet|transformer|generator|discriminator|module)$", re.I
+)
+"""What a parameter that is called is most likely; it makes a loop one of steps, and a result most likely a tensor."""
+
+
+class Evidence(Index):
+    """The uses of one file, read for what they show."""
+
+    def by_use(self, home: Scope, name: str) -> Value | None:
+        """What the uses of a name show that nothing else tells of."""
+        moves = False
+        found = None
+        for node in self.uses.get((home, name), ()):
+            parent = self.tree.parents[node]
+            if isinstance(node, ast.Attribute):
+                first = node
+                while isinstance(first.value, ast.Attribute):
+                    first = first.value
+                if first.attr in ONLY_MODELS:
+                    return MODEL
+                called = isinstance(parent, ast.Call) and parent.func is node
+                moves = moves or (first.attr in ("to", "cuda") and called)
+                found = found or self._by_attribute(first.attr, called)
+            elif isinstance(parent, ast.Call) and parent.func is node:
+                return Value("model", sure=False) if LIKE_MODEL.search(name) else None
+            elif found is None and self._handed_to_torch(node):
+                found = TENSOR
+        if moves and any(self._is_turn(binding) for binding in home.names[name]):
+            return HOST_BATCH if found is None else ON_HOST
+        return found
+
+    def _by_attribute(self, attribute: str, called: bool) -> Value | None:
+        """What has such an attribute, or a method of that name."""
+        if attribute in ("backward", "grad_fn"):
+            return ON_DEVICE
+        if attribute in ONLY_TENSORS and (attribute != "cuda" or called):
+            return TENSOR
+        return TENSOR if attribute in ARRAYS_OR_TENSORS and not self.has_arrays else None
+
+    def _is_turn(self, binding: Binding) -> bool:
+        """Whether a name is what a loop gets in each turn: moved to the device there, it comes from the host."""
+        parent = self.tree.parents.get(binding.node)
+        while isinstance(parent, ast.Tuple | ast.List):
+            parent = self.tree.parents.get(parent)
+        return isinstance(parent, ast.For)
+
+    def _handed_to_torch(self, node: ast.expr) -> bool:
+        """``F.relu(x)`` and ``F.cross_entropy(x[keep], y)``: functions of PyTorch take tensors."""
+        parent = self.tree.parents[node]
+        if isinstance(parent, ast.Compare) and not isinstance(parent.ops[0], COMPARISONS):
+            node, parent = parent, self.tree.parents[parent]
+            if isinstance(parent, ast.Subscript) and parent.slice is node:
+                return not self.has_arrays  # x[y > 0]: a number or a list cannot stand there
+        elif isinstance(parent, ast.Subscript) and parent.value is node:
+            if self.is_mask(parent.slice) or (not self.has_arrays and self._is_comparison(parent.slice)):
+                return True
+            node, parent = parent, self.tree.parents[parent]
+        if not isinstance(parent, ast.Call) or node not in parent.args[:2]:
+            return False
+        name = self.name_of(parent.func)
+        both = node is parent.args[0] or name.rpartition(".")[2] in TWO_TENSORS or name.endswith("_loss")
+        return both and takes_tensors(name)
+
+    def is_mask(self, node: ast.expr) -> bool:
+        """Whether an index is a tensor of bools, for certain."""
+        raise NotImplementedError
+
+    def _is_comparison(self, node: ast.expr) -> bool:
+        if isinstance(node, ast.Name):
+            made = self.made_by(node)
+            return len(made) == 1 and isinstance(made[0], ast.Compare)
+        return isinstance(node, ast.Compare)
+
+    def made_by(self, node: ast.expr) -> list[ast.expr]:
+        """What is assigned to a name in any place of its scope, moves to a device taken off."""
+        if not isinstance(node, ast.Name):
+            return []
+        home = scope_of(self.tree, node).find(node.id)
+        found = []
+        for binding in home.names[node.id] if home is not None else ():
+            parent = self.tree.parents.get(binding.node)
+            if isinstance(parent, ast.Assign) and binding.node in parent.targets:
+                value = parent.value
+                while (
+                    isinstance(value, ast.Call)
+                    and isinstance(value.func, ast.Attribute)
+                    and value.func.attr in ops.MODEL_METHODS
+                ):
+                    value = value.func.value
+                found.append(value)
+        return found
+
+    def is_model(self, node: ast.expr) -> bool:
+        """Whether the uses of a name show a model: it is called, trained or asked for its parameters."""
+        parts_of = chain(node)
+        if len(parts_of) > 1 and parts_of[0] == "self":
+            last = parts_of[-1]
+            return any(
+                isinstance(call.func, ast.Attribute)
+                and (call.func.attr == last or (call.func.attr in ONLY_MODELS and chain(call.func)[-2:-1] == [last]))
+                for call in self.tree.calls
+            )
+        if not isinstance(node, ast.Name):
+            return False
+        home = scope_of(self.tree, node).find(node.id)
+        for use in self.uses.get((home, node.id), ()) if home is not None else ():
+            parent = self.tree.parents[use]
+            if isinstance(use, ast.Name) and isinstance(parent, ast.Call) and parent.func is use:
+                return True
+            if isinstance(use, ast.Attribute) and ONLY_MODELS & set(chain(use)[1:2]):
+                return True
+        return False
+
+    def is_asked_as_model(self, call: ast.Call) -> bool:
+        """``x.cpu().parameters()``: only a model has such a method."""
+        parent = self.tree.parents[call]
+        return isinstance(parent, ast.Attribute) and parent.attr in ONLY_MODELS
+
+
+def takes_tensors(name: str) -> bool:
+    """Whether a function of this name computes with tensors."""
+    if name.startswith(ops.COMPUTES):
+        return name.islower()
+    last = name.removeprefix("torch.")
+    return (
+        name.startswith("torch.")
+        and "." not in last
+        and last.islower()
+        and last not in ops.NOT_TENSORS
+        and last not in ops.FACTORIES
+        and last not in ops.PLAIN
+    )
