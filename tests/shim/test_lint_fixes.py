@@ -19,6 +19,10 @@ from torchport.lint.linter import Linter
 from torchport.project.source import Source
 
 BACKEND = os.environ.get("TORCHPORT_TEST_BACKEND", "cpu")
+if BACKEND == "xla":
+    import torch_xla
+
+    torch_xla.device()  # PyTorch/XLA has to be there before the first backward pass on the CPU
 HEAD = "import torch\nimport torch.nn.functional as F\n"
 ROWS = 6
 NAN, INF = float("nan"), float("inf")
@@ -71,7 +75,8 @@ CASES = (
     ),
     Case(
         "selected-rows-by-the-shim",
-        "def step(x, w):\n    x = x * 1\n    keep = torch.gt(w[:, 0], 0)\n    x[keep] = w.abs()[keep]\n    return x * 2\n",
+        "def step(x, w):\n    x = x * 1\n    keep = torch.gt(w[:, 0], 0)\n    x[keep] = w.abs()[keep]\n"
+        "    return x * 2\n",
         "shim.masked_assign(x, keep, w.abs()[keep])",
     ),
     Case(
@@ -93,7 +98,6 @@ CASES = (
         "norm-clip",
         "def step(x):\n    norm = x.norm()\n    if norm > 1.5:\n        x = x * (1.5 / norm)\n    return x\n",
         "x = x * (1.5 / torch.where(norm > 1.5, norm, 1.5))",
-        recompiles=False,
         unsafe=True,
     ),
     Case(

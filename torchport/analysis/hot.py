@@ -80,8 +80,8 @@ class Heats:
                 inner = test.operand
                 if isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Mod):
                     return _wide(inner)
-                if isinstance(inner, ast.Attribute) and inner.attr == "training":
-                    return False
+                if isinstance(inner, ast.Attribute) and inner.attr in ("training", "is_cuda"):
+                    return inner.attr == "is_cuda"
                 return bool(ABNORMAL & _called_names(inner))
             case ast.Compare(ops=[ast.Eq()]):
                 sides = [test.left, *test.comparators]
@@ -186,11 +186,19 @@ class Heats:
                     continue
                 if self.flow.class_of(func.value) in self.flow.modules:
                     continue  # a layer that a module calls is a part of the module's own step
+            if isinstance(func, ast.Name) and func.id != "self" and self._in_module(call):
+                continue  # as is one under a name
             if call.args and isinstance(func, ast.Name | ast.Attribute) and self.flow.value(func).kind == "model":
                 given = self.flow.value(call.args[0])
                 if given.is_tensor or given.kind in ("unknown", "dict", "list"):
                     found.append(call)
         return found
+
+    def _in_module(self, node: ast.AST) -> bool:
+        """Whether ``node`` stands in a method of a module."""
+        return any(
+            isinstance(parent, ast.ClassDef) and parent in self.flow.modules for parent in self.tree.ancestors(node)
+        )
 
     def _steps(self, call: ast.Call, func: ast.Attribute) -> bool:
         name = (chain(func.value) or [""])[-1]

@@ -14,6 +14,7 @@ from torchport.lint.checks import (
     selections,
     texts,
     wrong,
+    xla_steps,
 )
 from torchport.rewrite.context import Transformer
 
@@ -46,6 +47,7 @@ CHECKS: dict[str, Transformer] = {
     "double": operators.double,
     "random-graph": operators.random_graph,
     "ragged-last-batch": lengths.last_batch,
+    "without-barrier": xla_steps.without_barrier,
     "clip-error": arguments.clip_error,
     "waiting-optimizers": arguments.waiting_optimizers,
     "distributions": arguments.distributions,

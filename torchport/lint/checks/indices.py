@@ -62,7 +62,7 @@ def _graph(context: Context, known: Facts, node: ast.Subscript, base: Value) -> 
     if known.heat(node):
         return True
     loop = loop_of(known, node)
-    return base.where == "device" and loop is not None and is_batches(loop)
+    return base.where == "device" and loop is not None and is_batches(known, loop)
 
 
 def _bounds(known: Facts, index: ast.expr) -> Iterator[ast.expr]:

@@ -12,6 +12,7 @@ from torchport.model import Finding, Rule, Target
 from torchport.rewrite.context import Context, New
 
 HOST_MODES = ("bicubic", "nearest-exact", "linear")
+MISSING_MODES = ("trilinear",)
 RESIZES = ("interpolate", "upsample", "Upsample")
 POOLS = ("adaptive_avg_pool2d", "adaptive_max_pool2d", "AdaptiveAvgPool2d", "AdaptiveMaxPool2d")
 SHARED = frozenset(
@@ -46,8 +47,10 @@ def _operators(rule: Rule, context: Context, other: Target) -> Iterator[Finding]
     if context.target == other:
         return
     known = facts(context)
+    error = rule.effect == "error"
+    modes = MISSING_MODES if error else HOST_MODES
     for call in context.calls(*(name for name in rule.match if not name.startswith("torch.Tensor."))):
-        if _functional(context, known, call) and _chosen(call):
+        if _functional(known, call, error) and _chosen(call, modes):
             divides = "adaptive_avg" in ast.unparse(call.func).lower().replace("adaptiveavg", "adaptive_avg")
             yield report(rule, context, call, perhaps=divides)
     methods = {name.rpartition(".")[2] for name in rule.match if name.count(".") == 1 or "Tensor." in name}
@@ -57,23 +60,26 @@ def _operators(rule: Rule, context: Context, other: Target) -> Iterator[Finding]
             continue
         value = known.value(func.value)
         proper = (value.kind == "tensor" and value.on_device) or (value.kind == "unknown" and func.attr not in SHARED)
-        if proper and known.heat(call) and _chosen(call):
+        if proper and known.heat(call) and _chosen(call, modes):
             yield report(rule, context, call)
 
 
-def _functional(context: Context, known: Facts, call: ast.Call) -> bool:
-    """A layer that is made, or a function that is called in a step on what may be on the device."""
+def _functional(known: Facts, call: ast.Call, error: bool) -> bool:
+    """A layer that is made, or a function that is called in a step on what may be on the device.
+
+    What is an error is one out of a step as well, where the device is certain.
+    """
     name = known.flow.name_of(call.func).rpartition(".")[2]
     if name[:1].isupper() or name.endswith("_norm"):
         return True
     if not known.heat(call):
-        return False
+        return error and bool(call.args) and known.value(call.args[0]).where == "device"
     if name in CREATES:
         return keyword(call, "device") is not None and known.value(call).where != "host"
     return not any(known.value(a).where == "host" and known.value(a).is_tensor for a in call.args[:1])
 
 
-def _chosen(call: ast.Call) -> bool:
+def _chosen(call: ast.Call, modes: tuple[str, ...]) -> bool:
     """Whether the arguments choose the form that is not there."""
     func = call.func
     name = func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
@@ -81,7 +87,7 @@ def _chosen(call: ast.Call) -> bool:
         mode, smooth = keyword(call, "mode"), keyword(call, "antialias")
         if isinstance(smooth, ast.Constant) and smooth.value is True:
             return True
-        return isinstance(mode, ast.Constant) and mode.value in HOST_MODES
+        return isinstance(mode, ast.Constant) and mode.value in modes
     if name in POOLS:
         size = call.args[-1] if call.args else keyword(call, "output_size")
         return isinstance(size, ast.Constant) and isinstance(size.value, int) and size.value % 2 == 1 and size.value > 1

@@ -76,7 +76,9 @@ def _name(known: Facts, name: ast.Name, depth: int) -> Origin:
         while isinstance(parent, ast.Tuple | ast.List):
             parent = tree.parents.get(parent)
         match parent:
-            case ast.For() if (parent in known.heats.loops or is_batches(parent)) and parent in tree.ancestors(name):
+            case ast.For() if (parent in known.heats.loops or is_batches(known, parent)) and parent in tree.ancestors(
+                name
+            ):
                 given = known.value(name)
                 if given.kind == "number" and given.origin == "loop":
                     found = found or "loop"
@@ -100,10 +102,11 @@ def _handed(known: Facts, function: ast.AST, name: str, depth: int) -> Origin:
     return ""
 
 
-def is_batches(loop: ast.AST) -> bool:
-    """``for i in range(0, len(X), size)``: batches of a tensor that lies on the device as a whole."""
+def is_batches(known: Facts, loop: ast.AST) -> bool:
+    """``for i in range(0, len(X), size)``, outside of any step: batches of a tensor that lies on the device."""
     call = loop.iter if isinstance(loop, ast.For) else None
-    return isinstance(call, ast.Call) and getattr(call.func, "id", "") == "range" and len(call.args) == 3
+    counts = isinstance(call, ast.Call) and getattr(call.func, "id", "") == "range" and len(call.args) == 3
+    return counts and not known.heat(loop)
 
 
 def loop_of(known: Facts, node: ast.AST) -> ast.AST | None:
