@@ -27,6 +27,11 @@ _ADVICE: tuple[tuple[str, str, str], ...] = (
         "`if torch.cuda.is_available():`",
     ),
     ("cannot call the shim", "cannot call torch_xla", "may not take what would stand here"),
+    (
+        "write shim.device().type for the value and shim.accelerator_type() in tests",
+        'write "xla" in its place',
+        'write "tpu" in its place',
+    ),
     ("shim.device().type", '"xla"', '"tpu"'),
     ("shim.accelerator_type()", '"xla"', '"tpu"'),
     ("shim.device(number)", 'torch.device("xla")', 'torch.device("tpu")'),
@@ -34,7 +39,11 @@ _ADVICE: tuple[tuple[str, str, str], ...] = (
     ("shim.is_available()", "torch_xla.runtime.device_type()", "torch.accelerator.is_available()"),
     ("shim.steps(...) or shim.sync()", "torch_xla.sync()", "torch_xla.sync()"),
     ("shim.sync()", "torch_xla.sync()", "torch_xla.sync()"),
-    ("shim.synchronize()", "torch_xla.core.xla_model.wait_device_ops()", "torch.accelerator.synchronize()"),
+    (
+        "shim.synchronize()",
+        "torch_xla.sync() and torch_xla.core.xla_model.wait_device_ops()",
+        "torch.accelerator.synchronize()",
+    ),
     (
         "shim.get_rng_state and shim.set_rng_state",
         "torch_xla.core.xla_model.get_rng_state and set_rng_state",
