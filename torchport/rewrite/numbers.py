@@ -6,9 +6,12 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from torchport.analysis.devices import NAMED, key_of
+from torchport.analysis.devices import NAMED, Key, key_of
+from torchport.analysis.flows import positions, scope_of
+from torchport.analysis.groups import Groups
 from torchport.analysis.literals import device_text
 from torchport.analysis.names import chain
+from torchport.analysis.parameters import Signatures
 from torchport.analysis.scopes import Scope
 from torchport.analysis.uses import find_uses
 from torchport.model import Finding, Rule
@@ -122,6 +125,7 @@ def _handed(rule: Rule, context: Context) -> Iterator[Finding]:
         if isinstance(parent := context.tree.parents[call], ast.Assign)
         for target in parent.targets
     }
+    numbered = Numbered(context)
     for call in context.tree.calls:
         for node, ours in _device_arguments(context, call):
             doubt = "" if ours else "the function is not PyTorch's, and what it makes of a number is not seen here"
@@ -138,6 +142,70 @@ def _handed(rule: Rule, context: Context) -> Iterator[Finding]:
                 if not name[-1].endswith("rank") and ".".join(name) not in proved:
                     doubt = f"whether {'.'.join(name)} is a number is not seen here; --unsafe rewrites it"
                 yield context.rewrite(rule, node, New(node, context.spell.place(context.source(node))), doubt=doubt)
+            elif ours and numbered.has(node):
+                if context.spell.portable:
+                    yield context.rewrite(rule, node, New(node, context.spell.place(context.source(node))))
+                else:
+                    yield context.leave(rule, node, CHOSEN)
+
+
+class Numbered:
+    """Variables and attributes that may have the number of a GPU, as in ``device = local_rank``."""
+
+    def __init__(self, context: Context) -> None:
+        self.context, self.groups = context, Groups()
+        seeds = set(self._seeds())
+        if seeds:
+            for keys in self._handed_on():
+                self.groups.join(keys)
+        self.known = {self.groups.find(key) for key in seeds}
+
+    def has(self, node: ast.expr) -> bool:
+        """Whether the value of ``node`` may be the number of a GPU."""
+        key = self._key(node) if self.known else None
+        return key is not None and self.groups.find(key) in self.known
+
+    def _handed_on(self) -> Iterator[tuple[Key, ...]]:
+        """``a = b`` and arguments that are names: what is made of a number, such as a device, is none."""
+        tree, signatures = self.context.tree, Signatures(self.context.tree)
+        for assign in tree.every(ast.Assign):
+            yield tuple(key for node in (*assign.targets, assign.value) if (key := self._key(node)) is not None)
+        for call in tree.calls:
+            for node in (*call.args, *(k.value for k in call.keywords)):
+                if (key := self._key(node)) is not None:
+                    yield key, *signatures.takers(call, node)
+
+    def _key(self, node: ast.expr) -> Key | None:
+        plain = isinstance(node, ast.Name | ast.Attribute)
+        return key_of(self.context.tree, node, scope_of(self.context.tree, node)) if plain else None
+
+    def _seeds(self) -> Iterator[Key]:
+        """Names of local ranks, what ``get_rank`` gives, and what counts through the devices."""
+        tree = self.context.tree
+        targets = [
+            (t, node.value) for node in tree.every(ast.Assign) for t in node.targets if self._is_rank(node.value)
+        ]
+        for loop in tree.loops:
+            if isinstance(loop, ast.For) and self._counts_devices(loop.iter):
+                targets.append((loop.target, loop.iter))
+        for target, _ in targets:
+            yield from (key for key in positions(tree, target, scope_of(tree, target)) if key is not None)
+        for node in tree.names:
+            if _last(node).lower() == "local_rank" and (key := self._key(node)) is not None:
+                yield key
+
+    def _is_rank(self, node: ast.expr) -> bool:
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
+            return self._is_rank(node.left)
+        if not isinstance(node, ast.Call):
+            return False
+        return self.context.named(node.func, "torch.distributed.get_rank") or (
+            ast.unparse(node.func) == "int" and "RANK" in ast.unparse(node)
+        )
+
+    def _counts_devices(self, node: ast.expr) -> bool:
+        counted = ("torch.cuda.device_count", "torchport.shim.device_count")
+        return any(isinstance(n, ast.Call) and self.context.named(n.func, *counted) for n in ast.walk(node))
 
 
 def _device_arguments(context: Context, call: ast.Call) -> Iterator[tuple[ast.expr, bool]]:
@@ -165,6 +233,7 @@ def device_from_variable(rule: Rule, context: Context) -> Iterator[Finding]:
     """``torch.device(args.device)``: the shim reads what a user typed; also ``torch.device(0)``."""
     yield from _options(rule, context)
     strings = {key for use in find_uses(context.tree) for key in use.keys if use.role in ("value", "member")}
+    numbered = Numbered(context)
     for call in context.calls("torch.device"):
         if len(call.args) == 2 and isinstance(call.args[0], ast.Name | ast.Attribute):
             yield context.leave(
@@ -184,8 +253,12 @@ def device_from_variable(rule: Rule, context: Context) -> Iterator[Finding]:
         elif not context.spell.portable:
             if number:
                 yield context.rewrite(rule, node, New(node, context.spell.text(context.source(node))))
-        elif number or (key is not None and key in strings):
+        elif number or (key is not None and key in strings) or numbered.has(node) or _last(node) in NUMBERS:
             yield context.rewrite(rule, call.func, New(call.func, "shim.device"))
+
+
+def _last(node: ast.expr) -> str:
+    return (chain(node) or [""])[-1]
 
 
 def _options(rule: Rule, context: Context) -> Iterator[Finding]:
