@@ -22,6 +22,7 @@ if importlib.util.find_spec("torch") is None:
     collect_ignore_glob = ["test_*.py"]  # the core environment: the shim is tested in those that have torch
 else:
     os.environ["TORCHPORT_BACKEND"] = BACKEND
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # the tensors here are tiny: threads would only wait for each other
     if BACKEND != "xla":
         os.environ.pop("PJRT_DEVICE", None)
     sys.path.insert(0, str(ROOT))

@@ -13,33 +13,44 @@ from torchport import shim
 VOCABULARY, WIDTH, LENGTH = 17, 16, 5
 
 
-class Gpt(nn.Module):
-    """One pre-norm block with causal attention; the head shares its weight with the embedding."""
+class Block(nn.Module):
+    """A pre-norm block of attention and a small network."""
 
-    def __init__(self) -> None:
+    def __init__(self, causal: bool = True) -> None:
         super().__init__()
-        self.embedding = nn.Embedding(VOCABULARY, WIDTH)
-        self.position = nn.Parameter(torch.zeros(LENGTH, WIDTH))
+        self.causal = causal
         self.before_attention = nn.LayerNorm(WIDTH)
         self.attention = nn.Linear(WIDTH, 3 * WIDTH)
         self.projection = nn.Linear(WIDTH, WIDTH)
         self.before_mlp = nn.LayerNorm(WIDTH)
         self.mlp = nn.Sequential(nn.Linear(WIDTH, 4 * WIDTH), nn.GELU(), nn.Linear(4 * WIDTH, WIDTH))
-        self.last = nn.LayerNorm(WIDTH)
-        self.head = nn.Linear(WIDTH, VOCABULARY, bias=False)
-        self.head.weight = self.embedding.weight
 
-    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
-        x = self.embedding(tokens) + self.position
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         batch, length, _ = x.shape
         q, k, v = (
             part.view(batch, length, 2, WIDTH // 2).transpose(1, 2)
             for part in self.attention(self.before_attention(x)).split(WIDTH, dim=2)
         )
         # TorchTPU's CPU plug-in has a backward pass for the MATH kernel only; bring_up() switches the others off
-        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=self.causal)
         x = x + self.projection(y.transpose(1, 2).reshape(batch, length, WIDTH))
-        return self.head(self.last(x + self.mlp(self.before_mlp(x))))
+        return x + self.mlp(self.before_mlp(x))
+
+
+class Gpt(nn.Module):
+    """Two blocks with causal attention; the head shares its weight with the embedding."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(VOCABULARY, WIDTH)
+        self.position = nn.Parameter(torch.zeros(LENGTH, WIDTH))
+        self.blocks = nn.Sequential(Block(), Block())
+        self.last = nn.LayerNorm(WIDTH)
+        self.head = nn.Linear(WIDTH, VOCABULARY, bias=False)
+        self.head.weight = self.embedding.weight
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        return self.head(self.last(self.blocks(self.embedding(tokens) + self.position)))
 
 
 class Lstm(nn.Module):

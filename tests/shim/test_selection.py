@@ -151,6 +151,21 @@ assert shim.is_initialized()
     assert result.returncode == 0, result.stderr
 
 
+def test_a_backward_pass_before_the_back_end_is_chosen_is_one_clear_error(run: Run, name: str) -> None:
+    if name != "xla":
+        pytest.skip("only PyTorch/XLA must come first")
+    result = run("""
+import torch
+from torchport import shim
+model = torch.nn.Linear(2, 1)
+model(torch.ones(1, 2)).sum().backward()
+model.to(shim.device())
+model(torch.ones(1, 2).to(shim.device())).sum().backward()
+""")
+    assert "RuntimeError: a backward pass on the CPU came before PyTorch/XLA was loaded" in result.stderr
+    assert "use the shim, as in `device = shim.device()`, before the first backward pass" in result.stderr
+
+
 def test_a_backward_pass_on_the_cpu_first_does_not_spoil_the_device(run: Run) -> None:
     result = run("""
 import torch

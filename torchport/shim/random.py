@@ -57,13 +57,13 @@ def Generator(device: Any = "cuda") -> torch.Generator:
 
 
 @contextlib.contextmanager
-def fork_rng(devices: Any = None, enabled: bool = True) -> Iterator[None]:
+def fork_rng(devices: Any = None, enabled: bool = True, *, device_type: str = "cuda") -> Iterator[None]:
     """torch.random.fork_rng: within, random numbers are drawn without moving the generators on for what follows.
 
     ``devices`` are CUDA's, and all of CUDA's where None; elsewhere the generator of the process's device is meant.
     """
-    if backend().native is not None or not enabled:
-        with torch.random.fork_rng(devices, enabled):
+    if backend().native is not None or not enabled or device_type not in ("cuda", backend().device_type):
+        with torch.random.fork_rng(devices, enabled, device_type=device_type):
             yield
         return
     on_device = backend().accelerator and (devices is None or len(list(devices)) > 0)

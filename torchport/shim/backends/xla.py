@@ -301,12 +301,23 @@ def _put_back_what_torch_xla_replaced() -> None:
 
 
 def _before_first_backward(start: Callable[[], None]) -> None:
-    """Call ``start`` just before the first backward pass of this process."""
+    """Call ``start`` just before the first backward pass of this process; say it clearly where that is too late."""
     original = torch.autograd._engine_run_backward
+    started = False
 
-    def first(*args: Any, **kwargs: Any) -> Any:
-        torch.autograd._engine_run_backward = original
-        start()
-        return original(*args, **kwargs)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        nonlocal started
+        if not started:
+            started = True
+            start()
+        try:
+            return original(*args, **kwargs)
+        except RuntimeError as error:
+            if "device_ready_queues_" not in str(error):
+                raise
+            raise RuntimeError(
+                "a backward pass on the CPU came before PyTorch/XLA was loaded, so this process has no queue for those on "
+                "the device: use the shim, as in `device = shim.device()`, before the first backward pass"
+            ) from error
 
-    torch.autograd._engine_run_backward = first
+    torch.autograd._engine_run_backward = run
