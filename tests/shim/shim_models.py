@@ -70,12 +70,7 @@ def mlp() -> nn.Module:
     return nn.Sequential(nn.Linear(WIDTH, 32), nn.ReLU(), nn.LayerNorm(32), nn.Linear(32, 10))
 
 
-def convolutional() -> nn.Module:
-    body = [nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(8, 8, 3)]
-    return nn.Sequential(*body, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 10))
-
-
-MODELS: dict[str, Callable[[], nn.Module]] = {"mlp": mlp, "gpt": Gpt, "lstm": Lstm, "convolutional": convolutional}
+MODELS: dict[str, Callable[[], nn.Module]] = {"mlp": mlp, "gpt": Gpt, "lstm": Lstm}
 
 
 def batches(model: str, count: int) -> list[tuple[torch.Tensor, torch.Tensor]]:
@@ -87,9 +82,7 @@ def batches(model: str, count: int) -> list[tuple[torch.Tensor, torch.Tensor]]:
             tokens = torch.randint(0, VOCABULARY, (4, LENGTH + 1), generator=generator)
             made.append((tokens[:, :-1].contiguous(), tokens[:, 1:].contiguous()))
         else:
-            shape = (4, WIDTH) if model == "mlp" else (4, 3, 8, 8)
-            x = torch.randn(shape, generator=generator)
-            made.append((x, torch.randint(0, 10, (4,), generator=generator)))
+            made.append((torch.randn(4, WIDTH, generator=generator), torch.randint(0, 10, (4,), generator=generator)))
     return made
 
 

@@ -43,7 +43,7 @@ def test_trains_and_resumes_as_on_the_cpu(kind: str, name: str, tmp_path: Path) 
     assert again.step == STEPS
 
 
-@pytest.mark.parametrize("kind", ["mlp", "gpt", "resnet18", "vit"])
+@pytest.mark.parametrize("kind", ["mlp", "vit"])
 def test_trains_in_bfloat16_within_a_bound(kind: str, name: str) -> None:
     want = Training(TASKS[kind], torch.device("cpu")).epoch()
     losses = Training(TASKS[kind], shim.device(), amp=torch.bfloat16).epoch()

@@ -316,7 +316,7 @@ def _before_first_backward(start: Callable[[], None]) -> None:
             if "device_ready_queues_" not in str(error):
                 raise
             raise RuntimeError(
-                "a backward pass on the CPU came before PyTorch/XLA was loaded, so this process has no queue for those on "
+                "a backward pass on the CPU came before PyTorch/XLA was loaded, so the process has no queue for one on "
                 "the device: use the shim, as in `device = shim.device()`, before the first backward pass"
             ) from error
 
