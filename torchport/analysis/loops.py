@@ -187,7 +187,7 @@ def _calls_of(tree: Tree, function: ast.FunctionDef | ast.AsyncFunctionDef) -> l
     own_class = owner if isinstance(owner, ast.ClassDef) else None
     made = _made_of(tree, own_class) if own_class is not None else set()
     found = []
-    for call in tree.calls:
+    for call in tree.calls_of(function.name):
         parts = chain(call.func)
         if any(isinstance(a, ast.Name) and a.id == function.name for a in call.args):
             found.append(call)

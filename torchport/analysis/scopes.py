@@ -86,6 +86,27 @@ class Tree:
     kinds: dict[type[ast.AST], list[ast.AST]] = field(default_factory=lambda: {kind: [] for kind in COLLECTED})
     """All nodes of the kinds in ``COLLECTED``."""
 
+    _reads: dict[str, list[ast.Name | ast.Attribute]] = field(default_factory=dict)
+    _calls: dict[str, list[ast.Call]] = field(default_factory=dict)
+
+    def reads(self, name: str) -> list[ast.Name | ast.Attribute]:
+        """Where a name or a dotted chain is read, as long as it is written."""
+        if not self._reads:
+            for node in self.names:
+                if node.ctx.__class__ is ast.Load:
+                    self._reads.setdefault(dotted(node), []).append(node)
+        return self._reads.get(name, [])
+
+    def calls_of(self, name: str) -> list[ast.Call]:
+        """Calls of what ends in ``name``, and calls that are handed it."""
+        if not self._calls:
+            for call in self.calls:
+                func = call.func
+                last = func.attr if isinstance(func, ast.Attribute) else func.id if isinstance(func, ast.Name) else ""
+                for key in {last, *(a.id for a in call.args if isinstance(a, ast.Name))}:
+                    self._calls.setdefault(key, []).append(call)
+        return self._calls.get(name, [])
+
     def every(self, kind: type[N]) -> list[N]:
         """All nodes of one of the ``COLLECTED`` kinds."""
         return cast("list[N]", self.kinds[kind])
@@ -148,6 +169,15 @@ def build(module: ast.Module) -> Tree:
     for nodes in (tree.names, tree.calls, tree.attributes, tree.strings, tree.loops, tree.imports):
         nodes.sort(key=_position)
     return tree
+
+
+def dotted(node: ast.expr) -> str:
+    """``a.b.c`` as a text; empty where it does not start at a name."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else ""
 
 
 def _position(node: ast.expr | ast.stmt) -> tuple[int, int]:

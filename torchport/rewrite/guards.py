@@ -6,6 +6,7 @@ import ast
 import re
 
 from torchport.analysis.names import chain
+from torchport.analysis.scopes import dotted
 from torchport.rewrite.context import Context
 
 AVAILABLE = ("torch.cuda.is_available", "torch.accelerator.is_available", "torchport.shim.is_available")
@@ -55,8 +56,7 @@ def flag_reads(context: Context, node: ast.AST) -> list[ast.expr]:
     child: ast.AST = node
     for parent in context.tree.ancestors(node):
         if isinstance(parent, ast.Assign) and len(parent.targets) == 1:
-            name = ast.unparse(parent.targets[0])
-            found = [n for n in context.tree.names if isinstance(n.ctx, ast.Load) and ast.unparse(n) == name]
+            found = context.tree.reads(dotted(parent.targets[0]))
             return [*found] if len(found) == 1 else []
         if not isinstance(parent, ast.BoolOp | ast.Compare | ast.UnaryOp | ast.Call | ast.Attribute):
             return []

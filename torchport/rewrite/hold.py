@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from torchport.analysis.names import line_mark
+from torchport.analysis.scopes import dotted
 from torchport.model import Finding, Rule
 from torchport.rewrite.context import Context
 from torchport.rewrite.guards import WORKER, decided, scripted, workers
@@ -71,17 +72,12 @@ def _flags(context: Context, node: ast.If | ast.IfExp) -> Iterator[ast.expr]:
 
     A flag with other readers decides on more than this branch: were it held back, they would stay on the CPU unseen.
     """
-    read = {name for n in ast.walk(node.test) if isinstance(n, ast.Name | ast.Attribute) and (name := ast.unparse(n))}
-    read = {name for name in read if _readers(context, name) == 1}
+    names = {dotted(n) for n in ast.walk(node.test) if isinstance(n, ast.Name | ast.Attribute)}
+    read = {name for name in names if len(context.tree.reads(name)) == 1}
     function = context.tree.function(node)
     for assign in context.tree.every(ast.Assign):
         for target in assign.targets:
-            if ast.unparse(target) in read and (
+            if dotted(target) in read and (
                 isinstance(target, ast.Attribute) or context.tree.function(assign) in (function, None)
             ):
                 yield assign.value
-
-
-def _readers(context: Context, name: str) -> int:
-    """How often the file reads a variable or attribute."""
-    return sum(isinstance(n.ctx, ast.Load) and ast.unparse(n) == name for n in context.tree.names)

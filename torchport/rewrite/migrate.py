@@ -144,10 +144,10 @@ class Migrator:
         off: FileRules = EVERYWHERE,
         every: tuple[Rule, ...] = (),
     ) -> None:
-        self.prefilter = Prefilter(for_target(rules, target))
         self.wanted = frozenset(rule.code for rule in rules)
         self.rules = for_target(every or rules, target)
         self.triggers = Prefilter(self.rules)
+        self._latest: tuple[Text | None, tuple[Rule, ...]] = None, ()
         self.index = build_index(self.rules, target)
         self.target, self.unsafe, self.project = target, unsafe, project or ProjectFacts()
         self.transformers = TRANSFORMERS | dict(checks or {})
@@ -163,6 +163,16 @@ class Migrator:
     def inspect(self, source: Source) -> Outcome:
         """Every finding in ``source`` as it is; edits say that a rewrite would mend it and are not all written out."""
         return self._guarded(_inspect, source)
+
+    def concern(self, text: Text) -> bool:
+        """Whether a rule that was asked for may concern a text."""
+        return any(rule.code in self.wanted for rule in self.concerned(text))
+
+    def concerned(self, text: Text) -> tuple[Rule, ...]:
+        """The rules that may concern a text; the answer for the latest text is kept."""
+        if self._latest[0] is not text:
+            self._latest = text, self.triggers.concerned(text.bytes)
+        return self._latest[1]
 
     def _guarded(self, work: Callable[[Source, Migrator], Outcome], source: Source) -> Outcome:
         """The outcome of ``work``, or the problem of a source that cannot be parsed."""
@@ -195,7 +205,7 @@ def _syntax(error: SyntaxError) -> str:
 
 def _migrate(source: Source, migrator: Migrator) -> Outcome:
     original, origin = Text(source.text), Origin()
-    if not migrator.prefilter.search(original.bytes):
+    if not migrator.concern(original):
         return Outcome()
     first = parse(source.text, source.path)
     applied: list[Finding] = []
@@ -315,7 +325,7 @@ def _findings(migrator: Migrator, context: Context, source: Source) -> Pass:
 
 def _all_findings(migrator: Migrator, context: Context) -> Iterator[Finding]:
     """Transformers first, since they claim names that are renamed otherwise."""
-    for rule in migrator.triggers.concerned(context.text.bytes):
+    for rule in migrator.concerned(context.text):
         if rule.transformer:
             yield from migrator.transformers[rule.transformer](rule, context)
     yield from rename_imports(migrator.index, context)

@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
+from torchport.analysis.scopes import dotted
 from torchport.model import Finding, Rule
 from torchport.rewrite.context import Context, New
 from torchport.rewrite.imports import unresolved
@@ -54,11 +55,8 @@ def _asked_for_none(context: Context, call: ast.Call) -> bool:
     """Whether the variable that takes the accelerator is tested for being there."""
     parent = context.tree.parents[call]
     targets = parent.targets if isinstance(parent, ast.Assign) else []
-    names = {ast.unparse(target) for target in targets}
-    for node in context.tree.names:
+    for node in [read for target in targets for read in context.tree.reads(dotted(target))]:
         around = context.tree.parents[node]
-        if not isinstance(node.ctx, ast.Load) or ast.unparse(node) not in names:
-            continue
         tested = isinstance(around, ast.If | ast.IfExp | ast.While) and around.test is node
         none = isinstance(around, ast.Compare) and any(isinstance(op, ast.Is | ast.IsNot) for op in around.ops)
         if tested or none or isinstance(around, ast.BoolOp | ast.UnaryOp):

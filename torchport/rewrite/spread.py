@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from torchport.analysis.literals import device_text
-from torchport.analysis.scopes import FUNCTIONS
+from torchport.analysis.scopes import FUNCTIONS, dotted
 from torchport.rewrite.context import Context
 
 SPREAD = "it spreads its work over several GPUs by number; on a TPU a process has one device, to which all would go"
@@ -56,8 +56,8 @@ def scales_with_gpus(context: Context, node: ast.expr) -> bool:
 def reads_of(context: Context, node: ast.AST) -> list[ast.expr]:
     """Where the variable or attribute is read that the statement around ``node`` assigns."""
     statement = context.tree.statement(node)
-    names = {ast.unparse(t) for t in statement.targets} if isinstance(statement, ast.Assign) else set()
-    return [n for n in context.tree.names if isinstance(n.ctx, ast.Load) and ast.unparse(n) in names]
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    return [read for target in targets for read in context.tree.reads(dotted(target))]
 
 
 def _multiplied(context: Context, node: ast.AST) -> bool:

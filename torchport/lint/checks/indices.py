@@ -33,7 +33,7 @@ def size_from_data(rule: Rule, context: Context) -> Iterator[Finding]:
 def _numbers(rule: Rule, context: Context, origins: tuple[Origin, ...]) -> Iterator[Finding]:
     known = facts(context)
     for node in context.tree.every(ast.Subscript):
-        if isinstance(node.ctx, ast.Del) or isinstance(node.slice, ast.Constant):
+        if isinstance(node.ctx, ast.Del) or _fixed(node.slice):
             continue
         base = known.value(node.value)
         if (
@@ -52,9 +52,25 @@ def _numbers(rule: Rule, context: Context, origins: tuple[Origin, ...]) -> Itera
         if known.value(power.left).on_device and known.heat(power) and varies(known, name) in origins:
             yield report(rule, context, power)
     for call in known.named(*SIZES, *SHAPED, *SHIFTS):
+        if not known.heat(call):
+            continue
         arguments = _sizes(context, known, call)
-        if arguments and known.heat(call) and any(varies(known, a) in origins for a in arguments):
+        if any(varies(known, a) in origins for a in arguments):
             yield report(rule, context, call)
+
+
+def _fixed(index: ast.expr) -> bool:
+    """A cheap look before values are asked for: whether nothing in an index can change."""
+    match index:
+        case ast.Constant():
+            return True
+        case ast.UnaryOp():
+            return _fixed(index.operand)
+        case ast.Tuple():
+            return all(_fixed(part) for part in index.elts)
+        case ast.Slice():
+            return all(_fixed(part) for part in (index.lower, index.upper, index.step) if part is not None)
+    return False
 
 
 def _graph(context: Context, known: Facts, node: ast.Subscript, base: Value) -> bool:

@@ -22,6 +22,8 @@ def host_reads(rule: Rule, context: Context) -> Iterator[Finding]:
         func = call.func
         if not isinstance(func, ast.Attribute) or (func.attr != "to" and _arguments(call, func.attr)):
             continue
+        if not known.heat(call):
+            continue
         if func.attr == "to" and known.value(call).where != "host":
             continue
         if context.qualify(func) is None:
@@ -46,7 +48,7 @@ def _read(rule: Rule, context: Context, known: Facts, call: ast.Call, base: ast.
         return
     if value.kind == "unknown" and _attribute(call) not in ("item", "cpu", "tolist"):
         return
-    if not known.heat(call) or known.flow.is_asked_as_model(call):
+    if known.flow.is_asked_as_model(call):
         return
     parent = context.tree.parents[call]
     if isinstance(parent, ast.AugAssign) and parent.value is call and _attribute(call) == "item" and value.is_tensor:
@@ -61,7 +63,7 @@ def _attribute(call: ast.Call) -> str:
 
 
 def _implicit(rule: Rule, context: Context, known: Facts, call: ast.Call, argument: ast.expr) -> Iterator[Finding]:
-    if wanted(known.value(argument)) and known.heat(call):
+    if known.heat(call) and wanted(known.value(argument)):
         yield report(rule, context, call)
 
 
