@@ -160,7 +160,8 @@ class _Walk:
         if CUDA.match(name):
             yield self._site("backend flags" if name.startswith("torch.backends") else "torch.cuda", node)
         elif any(name == known or name.startswith(f"{known}.") for known in DISTRIBUTED):
-            yield self._site("distributed", node)
+            if not self._other_backend(name, parent):
+                yield self._site("distributed", node)
         elif PROFILER.match(name):
             yield self._site("profiler", node)
         elif name in ("torch.Tensor.cuda", "torch.nn.Module.cuda"):
@@ -220,6 +221,14 @@ class _Walk:
             yield self._site("profiler", node)
         elif "out of memory" in text and isinstance(parent, ast.Compare):
             yield self._site("out of memory", node)
+
+    @staticmethod
+    def _other_backend(name: str, call: ast.AST) -> bool:
+        """Whether a process group names a backend that is not NCCL's."""
+        if not name.endswith("init_process_group") or not isinstance(call, ast.Call):
+            return False
+        backend = call.args[0] if call.args else next((k.value for k in call.keywords if k.arg == "backend"), None)
+        return isinstance(backend, ast.Constant) and isinstance(backend.value, str) and "nccl" not in backend.value
 
     def _for_shim(self, node: ast.AST) -> bool:
         """Whether the text is handed to a function of the shim, which knows what to do with it."""
