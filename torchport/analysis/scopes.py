@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeVar, cast
 
 Kind = Literal["module", "function", "class", "comprehension"]
 N = TypeVar("N", bound=ast.AST)
-SPOKEN = ("cuda", "CUDA_", "nccl", "NCCL_", "CUBLAS_", "out of memory", "nvidia-smi")
+SPOKEN = ("cuda", "CUDA", "nccl", "NCCL_", "CUBLAS", "out of memory", "nvidia-smi")
 COLLECTED = (
     ast.Dict, ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Compare, ast.If, ast.IfExp, ast.Return, ast.comprehension,
     ast.Assert, ast.Subscript,

@@ -16,6 +16,7 @@ from torchport.model import Effect, Finding, Review, Rule
 from torchport.rewrite.context import Context, New
 from torchport.rewrite.forms import new_text, settings_read
 from torchport.rewrite.guards import KERNEL_REASON, WORKER, guards_kernel, is_available, workers
+from torchport.rewrite.reports import reaches_module
 from torchport.rewrite.spread import SPREAD, owner, spread_over_gpus
 
 ELSEWHERE = frozenset(
@@ -107,6 +108,9 @@ def _taken_elsewhere(context: Context, use: Use) -> bool:
     call = use.consumer
     around = context.tree.parents.get(call)
     if isinstance(around, ast.Call) and context.named(around.func, "torchport.shim.device_string"):
+        return True
+    direct = context.tree.parents[use.text.node]
+    if isinstance(direct, ast.Call) and reaches_module(context, direct):
         return True
     if not isinstance(call, ast.Call) or use.role not in ("argument", "to"):
         return False

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import libcst as cst
 
 GUARDED = "its import is guarded: where the library is missing the program already does without"
+BY_NAME = ("importlib.import_module", "importlib.util.find_spec", "pytest.importorskip")
 EQUALS = {
     "apex.normalization.FusedLayerNorm": ("torch.nn.LayerNorm", 3, ()),
     "apex.normalization.FusedRMSNorm": ("torch.nn.RMSNorm", 3, (("eps", "1e-05"),)),
@@ -49,6 +50,11 @@ def library_import(rule: Rule, context: Context) -> Iterator[Finding]:
                 count = sum(uses[hit] for hit in hits)
                 times = "not used" if not count else "used once" if count == 1 else f"used {count} times"
                 yield context.leave(rule, node, f"{rule.reason} ({times} in this file)")
+    for call in context.calls(*BY_NAME):
+        asked = call.args[0].value if call.args and isinstance(call.args[0], ast.Constant) else None
+        if isinstance(asked, str) and _module(asked, modules):
+            asks = context.named(call.func, "importlib.util.find_spec") or _guarded(context, call)
+            yield context.leave(rule, call, GUARDED if asks else rule.reason, effect="none" if asks else None)
 
 
 def _from(node: ast.ImportFrom, alias: ast.alias) -> str:

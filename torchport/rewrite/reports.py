@@ -12,7 +12,7 @@ from torchport.rewrite.context import Context, New
 from torchport.rewrite.imports import unresolved
 
 VARIABLE = re.compile(
-    r"(?:.*\s)?((CUDA|NCCL|TORCH_NCCL|TORCH_CUDA|PYTORCH_CUDA|CUBLAS)_[A-Z_]+)(?:=.*)?|.*\s(CUDA_VISIBLE_DEVICES)=.*",
+    r"(?:.*\s)?((CUDA|NCCL|TORCH_NCCL|TORCH_CUDA|PYTORCH_CUDA|CUBLAS_WORKSPACE)_[A-Z_]+)(?:=.*)?|.*\s(CUDA_VISIBLE_DEVICES)=.*",
     re.DOTALL,
 )
 OPTION = re.compile(r"--?[\w-]*(gpu|cuda|nccl)[\w-]*", re.IGNORECASE)
@@ -26,6 +26,7 @@ MODULES = (
 )
 PROPERTIES = ("name", "total_memory", "multi_processor_count", "major", "minor")
 BUILDS_PACKAGE = "cuda-build-script"
+OTHER_ERROR = "errors of a TPU have other words; decide what the program should do then"
 SEARCHES = ("search", "match", "find", "startswith", "fullmatch")
 OTHER_BACKEND = "already-on-xla"
 CODE = re.compile(r"torch\.(backends\.)?cuda\b(?!\.\w+Tensor$)|\.cuda\(")
@@ -96,6 +97,18 @@ def dynamic_access(rule: Rule, context: Context) -> Iterator[Finding]:
         context.claimed.add(node)
         if isinstance(node.ctx, ast.Load) and not _truth(context, node):
             yield context.leave(rule, node, rule.reason)
+    for call in context.tree.calls:
+        if reaches_module(context, call):
+            yield context.leave(rule, call, rule.reason)
+
+
+def reaches_module(context: Context, call: ast.Call) -> bool:
+    """``getattr(torch, "cuda")`` and its like."""
+    named = isinstance(call.func, ast.Name) and call.func.id in ("getattr", "hasattr", "setattr", "delattr")
+    asked = call.args[1] if len(call.args) > 1 else None
+    if not (named and isinstance(asked, ast.Constant) and asked.value in ("cuda", "cudnn")):
+        return False
+    return context.named(call.args[0], "torch", "torch.backends", "torch.Tensor", "torch.nn.Module")
 
 
 def _truth(context: Context, node: ast.AST) -> bool:
@@ -130,12 +143,13 @@ def memory_text(rule: Rule, context: Context) -> Iterator[Finding]:
     """``"out of memory" in str(error)``: the words of CUDA, which no other back end uses."""
     for node in context.tree.strings:
         parent = context.tree.parents[node]
-        if not isinstance(node, ast.Constant) or "out of memory" not in str(node.value):
+        text = str(node.value) if isinstance(node, ast.Constant) else ""
+        if "out of memory" not in text and not text.startswith(("CUDA", "CUBLAS", "cuDNN")):
             continue
         if isinstance(parent, ast.Compare) or (
             isinstance(parent, ast.Call) and isinstance(parent.func, ast.Attribute) and parent.func.attr in SEARCHES
         ):
-            yield context.leave(rule, parent, rule.reason)
+            yield context.leave(rule, parent, rule.reason if "out of memory" in text else OTHER_ERROR)
 
 
 def other_backend(rule: Rule, context: Context) -> Iterator[Finding]:
@@ -153,6 +167,11 @@ def environment(rule: Rule, context: Context) -> Iterator[Finding]:
         if match and (match[1] == shown(node) or any(isinstance(n, ast.Call) for n in context.tree.ancestors(node))):
             visible = "CUDA_VISIBLE_DEVICES" in match.groups()
             yield context.leave(rule, node, rule.reason, effect=None if visible else "none")
+    for call in context.tree.calls:
+        for keyword in call.keywords:
+            if keyword.arg and VARIABLE.fullmatch(keyword.arg):
+                visible = keyword.arg == "CUDA_VISIBLE_DEVICES"
+                yield context.leave(rule, keyword.value, rule.reason, effect=None if visible else "none")
 
 
 def shown(node: ast.Constant | ast.JoinedStr) -> str:
