@@ -64,7 +64,8 @@ def test_every_kind_of_site_is_seen(checker: ModuleType) -> None:
         "import numba\nnumba.jit(x)",
         "def f(x):\n    return x.to(device, non_blocking=True)",
         "import torch\nwith torch.autocast(device.type, dtype=torch.bfloat16): pass",
-        "from torchport import shim\nshim.init_process_group('nccl')\nmodel = wrap(pin_memory=shim.is_pin_memory_supported())",
+        "from torchport import shim\nshim.init_process_group('nccl')",
+        "from torchport import shim\nwrap(pin_memory=shim.is_pin_memory_supported())",
     ],
 )
 def test_what_means_the_same_everywhere_is_no_site(checker: ModuleType, source: str) -> None:
