@@ -74,12 +74,6 @@ CASES = (
         "shim.masked_assign(x, keep, w[0])",
     ),
     Case(
-        "selected-rows-by-the-shim",
-        "def step(x, w):\n    x = x * 1\n    keep = torch.gt(w[:, 0], 0)\n    x[keep] = w.abs()[keep]\n"
-        "    return x * 2\n",
-        "shim.masked_assign(x, keep, w.abs()[keep])",
-    ),
-    Case(
         "columns-by-the-shim",
         "def step(x, w):\n    x = x * 1\n    keep = torch.gt(w[0], 0)\n    x[:, keep] = 2.0\n    return x * 2\n",
         "shim.masked_assign(x, (slice(None, None), keep), 2.0)",

@@ -32,7 +32,7 @@ from torchport.analysis.values import (
     sequence,
 )
 
-DEPTH = 60
+DEPTH = 25
 ENOUGH = 20_000
 """Searches in one file after which a value is kept whatever it rests on."""
 
@@ -84,6 +84,11 @@ class Flow(Evidence):
         else:
             self._rests_on = min(around, self._rests_on)
         return found
+
+    def forget(self) -> None:
+        """Give up what is being looked for, after a search that went too deep for Python."""
+        self._open.clear()
+        self._rests_on = DEPTH
 
     def _value(self, node: ast.expr) -> Value:
         match node:

@@ -110,7 +110,7 @@ def _is_cpu(flow: Flow, argument: ast.expr) -> bool:
     """``torch.device("cpu")``, also under a name."""
     if isinstance(argument, ast.Name):
         values = flow.made_by(argument)
-        return bool(values) and all(_is_cpu(flow, value) for value in values)
+        return bool(values) and all(not isinstance(v, ast.Name) and _is_cpu(flow, v) for v in values)
     if isinstance(argument, ast.Call):
         return any(isinstance(a, ast.Constant) and a.value == "cpu" for a in argument.args)
     return isinstance(argument, ast.Constant) and argument.value == "cpu"

@@ -10,7 +10,7 @@ from functools import cached_property
 from torchport.analysis.evaluate import Flow
 from torchport.analysis.hot import Heat, Heats
 from torchport.analysis.scopes import Tree
-from torchport.analysis.values import Value
+from torchport.analysis.values import UNKNOWN, Value
 from torchport.model import Effect, Finding, Rule
 from torchport.rewrite.context import Context
 
@@ -41,12 +41,20 @@ class Facts:
 
     def value(self, node: ast.expr | None) -> Value:
         """What ``node`` may be."""
-        return self.flow.value(node)
+        try:
+            return self.flow.value(node)
+        except RecursionError:
+            self.flow.forget()
+            return UNKNOWN
 
     def heat(self, node: ast.AST) -> Heat:
         """How often ``node`` runs."""
         if node not in self._heat:
-            self._heat[node] = self.heats.heat(node)
+            try:
+                self._heat[node] = self.heats.heat(node)
+            except RecursionError:
+                self.flow.forget()
+                self._heat[node] = ""
         return self._heat[node]
 
 

@@ -45,11 +45,16 @@ def _rewritten(rule: Rule, context: Context, known: Facts, node: ast.Subscript, 
     elif same_shape and _same_selection(node, value) and (torch := torch_name(context)):
         assert isinstance(value, ast.Subscript)
         text, shim = f"{base}.copy_({torch}.where({index}, {context.source(value.value)}, {base}))", False
-    elif context.target == "portable":
+    elif context.target == "portable" and not _selects(known, value):
         text, shim = f"{context.shim}.masked_assign({base}, {_index(context, mask)}, {context.source(value)})", True
     else:
         return report(rule, context, node)
     return context.rewrite(rule, statement, New(statement, text, shim))  # type: ignore[arg-type]
+
+
+def _selects(known: Facts, value: ast.expr) -> bool:
+    """Whether the value itself is a selection, whose size depends on the data."""
+    return any(isinstance(n, ast.Subscript) and is_mask_index(known, n) for n in ast.walk(value))
 
 
 def _index(context: Context, mask: ast.expr) -> str:

@@ -15,6 +15,13 @@ HOST_MODES = ("bicubic", "nearest-exact", "linear")
 MISSING_MODES = ("trilinear",)
 RESIZES = ("interpolate", "upsample", "Upsample")
 POOLS = ("adaptive_avg_pool2d", "adaptive_max_pool2d", "AdaptiveAvgPool2d", "AdaptiveMaxPool2d")
+EMBEDDINGS = (
+    "torch.nn.Embedding",
+    "torch.nn.EmbeddingBag",
+    "torch.nn.Embedding.from_pretrained",
+    "torch.nn.functional.embedding",
+    "torch.nn.functional.embedding_bag",
+)
 SHARED = frozenset(
     ("median", "mode", "angle", "cross", "det", "poisson", "multinomial", "stft", "trace", "fft", "inverse", "isin",
      "searchsorted", "renorm", "cholesky", "copysign", "gcd", "binomial")
@@ -135,7 +142,7 @@ def sparse(rule: Rule, context: Context) -> Iterator[Finding]:
     known = facts(context)
     _claim(rule, context)
     modules = tuple(name for name in context.resolved if name.startswith("torch.sparse."))
-    for call in context.calls(*rule.match, *modules):
+    for call in context.calls(*rule.match, *EMBEDDINGS, *modules):
         name = known.flow.name_of(call.func)
         given = keyword(call, "sparse")
         if name.endswith(("Embedding", "EmbeddingBag", "from_pretrained", "embedding", "embedding_bag")):
