@@ -1,22 +1,26 @@
-"""What PyTorch/XLA's process group gets wrong or lacks, put right in its own class, so that torch.distributed's functions work.
+"""What PyTorch/XLA's process group gets wrong or lacks, put right where torch.distributed's functions find it.
 
-An average is refused; the barrier does not wait; CPU tensors, which also carry objects, are refused; and gloo leaves XLA tensors as
-they are, without a word.
+An average is refused; the barrier does not wait; CPU tensors, which also carry objects, are refused; and gloo leaves
+XLA tensors as they are, without a word.
 """
 
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Callable
 from typing import Any
 
 import torch
 import torch.distributed as dist
-from torch_xla.distributed.xla_backend import ProcessGroupXla
+import torch_xla
+from torch_xla.distributed.xla_backend import ProcessGroupXla, _ret_work
 
-_AVERAGED = ("allreduce", "reduce", "reduce_scatter", "reduce_scatter_coalesced", "_reduce_scatter_base")
+_MARK = "_torchport_put_right"
+
+_AVERAGED = ("allreduce", "reduce_scatter", "reduce_scatter_coalesced", "_reduce_scatter_base")
 _CARRIED = (
-    *("allreduce", "allgather", "allgather_coalesced", "_allgather_base", "broadcast", "gather", "scatter", "reduce"),
+    *("allreduce", "allgather", "allgather_coalesced", "_allgather_base", "broadcast", "gather", "scatter"),
     *("reduce_scatter", "_reduce_scatter_base", "alltoall", "alltoall_base", "send", "recv"),
 )
 _MADE_LOUD = (
@@ -26,19 +30,55 @@ _MADE_LOUD = (
 )
 
 
-@functools.cache
-def put_right(after: Callable[[], None] | None) -> Any:
-    """Change PyTorch/XLA's process group, for this process. ``after`` is called after each collective on the device.
+_lock = threading.Lock()
+_alive: list[Any] = []  # a kernel lasts as long as its library
 
-    Returns:
-        What keeps the refusal of gloo in place for as long as it lives; it is kept here.
+
+def put_right(at_once: Callable[[], None] | None, meet: Callable[[], None]) -> None:
+    """Change PyTorch/XLA's process group, for this process.
+
+    Args:
+        at_once: runs what is recorded, where a collective must not wait for the end of the step.
+        meet: waits until every process has called it.
     """
-    for name in _AVERAGED:
-        setattr(ProcessGroupXla, name, _with_average(getattr(ProcessGroupXla, name)))
-    for name in _CARRIED:
-        setattr(ProcessGroupXla, name, _for_any_device(name, getattr(ProcessGroupXla, name), after))
-    ProcessGroupXla.barrier = _barrier
-    return _refuse_xla_tensors()
+
+    def barrier(group: Any, opts: Any = None) -> Any:
+        meet()
+        return _ret_work([])
+
+    def reduce(group: Any, tensors: list[torch.Tensor], opts: Any) -> Any:
+        """As PyTorch/XLA's own, but within the group, with averages, and where devices are threads."""
+        options = dist.AllreduceOptions()
+        options.reduceOp = opts.reduceOp
+        totals = [tensor.clone() for tensor in tensors]
+        group.allreduce(totals, options)
+        if at_once is None:
+            torch_xla.sync()  # what follows differs between the processes, and must not be in one graph with it
+        if group.rank() == opts.rootRank:
+            for tensor, total in zip(tensors, totals, strict=True):
+                tensor.copy_(total)
+        return _ret_work(tensors)
+
+    with _lock:
+        if hasattr(ProcessGroupXla, _MARK):
+            return
+        for name in _AVERAGED:
+            setattr(ProcessGroupXla, name, _with_average(getattr(ProcessGroupXla, name)))
+        for name in _CARRIED:
+            setattr(ProcessGroupXla, name, _for_any_device(getattr(ProcessGroupXla, name), at_once))
+        ProcessGroupXla.barrier = barrier
+        ProcessGroupXla.reduce = reduce
+        setattr(ProcessGroupXla, _MARK, True)
+
+
+def refuse_xla_tensors() -> None:
+    """Have collectives of XLA tensors raise in process groups without PyTorch/XLA, where they would do nothing."""
+    with _lock:
+        if not _alive:
+            library = torch.library.Library("c10d", "IMPL")
+            for name in _MADE_LOUD:
+                library.impl(name, functools.partial(_refuse, name), "XLA")
+            _alive.append(library)
 
 
 def _with_average(method: Any) -> Any:
@@ -56,45 +96,38 @@ def _with_average(method: Any) -> Any:
     return collective
 
 
-def _for_any_device(name: str, method: Any, after: Callable[[], None] | None) -> Any:
-    """CPU tensors go over gloo, as with "cpu:gloo" on CUDA."""
+def _for_any_device(method: Any, at_once: Callable[[], None] | None) -> Any:
+    """CPU tensors, which also carry objects, go over the device and come back: PyTorch/XLA refuses them."""
 
     @functools.wraps(method)
-    def collective(group: Any, *args: Any) -> Any:
-        if any(tensor.device.type == "cpu" for tensor in _tensors(args[:2])):
-            return getattr(_host_group(group), name)(*args)
-        work = method(group, *args)
-        if after is not None:
-            after()
+    def collective(group: Any, *args: Any, **kwargs: Any) -> Any:
+        carried: list[tuple[torch.Tensor, torch.Tensor]] = []
+        work = method(group, *(_on_device(value, carried) for value in args), **kwargs)
+        if at_once is not None:
+            at_once()
+        elif carried:
+            torch_xla.sync()
+        for original, copy in carried:
+            original.copy_(copy)
         return work
 
     return collective
+
+
+def _on_device(value: Any, carried: list[tuple[torch.Tensor, torch.Tensor]]) -> Any:
+    """``value`` with copies on the device for its CPU tensors, which are noted in ``carried``."""
+    if isinstance(value, list | tuple):
+        return type(value)(_on_device(item, carried) for item in value)
+    if isinstance(value, torch.Tensor) and value.device.type == "cpu":
+        carried.append((value, value.to("xla")))
+        return carried[-1][1]
+    return value
 
 
 def _tensors(value: Any) -> list[torch.Tensor]:
     if isinstance(value, torch.Tensor):
         return [value]
     return [tensor for item in value for tensor in _tensors(item)] if isinstance(value, list | tuple) else []
-
-
-def _host_group(group: Any) -> Any:
-    """Gloo between the same processes, made at the first use."""
-    if not hasattr(group, "_torchport_host"):
-        store = dist.PrefixStore("torchport_host", group.prefix_store)
-        group._torchport_host = dist.ProcessGroupGloo(store, group.rank(), group.size(), group.timeout)
-    return group._torchport_host
-
-
-def _barrier(group: Any, options: Any = None) -> Any:
-    """Wait for every process of the group. On the host: work of the device is not waited for."""
-    return _host_group(group).barrier(dist.BarrierOptions())
-
-
-def _refuse_xla_tensors() -> Any:
-    library = torch.library.Library("c10d", "IMPL")
-    for name in _MADE_LOUD:
-        library.impl(name, functools.partial(_refuse, name), "XLA")
-    return library
 
 
 def _refuse(name: str, *args: Any, **kwargs: Any) -> Any:

@@ -18,15 +18,11 @@ import torch
 
 from torchport.shim.backends.base import (
     Backend,
-    FinishedProcesses,
     Off,
-    run_in_place,
     without,
-    world_size_from_environment,
 )
 from torchport.shim.batch_norm import right_running_statistics
 from torchport.shim.boundaries import mark_steps
-from torchport.shim.notices import notice
 from torchport.shim.parameters import keep_parameter_objects
 from torchport.shim.xla_kernels import right_kernels
 
@@ -91,6 +87,10 @@ class XlaBackend(Backend):
         right_running_statistics("XLA")
         right_kernels()
         _put_back_what_torch_xla_replaced()
+        if torch.distributed.is_available():
+            from torchport.shim.xla_group import refuse_xla_tensors
+
+            refuse_xla_tensors()
 
     # The runtime
 
@@ -102,6 +102,10 @@ class XlaBackend(Backend):
     def init(self) -> None:
         import torch_xla
 
+        if torch.distributed.is_torchelastic_launched() and not self.is_initialized():
+            from torchport.shim.xla_processes import start_torchrun_process
+
+            start_torchrun_process()
         torch_xla.device()
         self._seed_if_pending()
 
@@ -226,39 +230,15 @@ class XlaBackend(Backend):
     # Processes
 
     def init_process_group(self, backend: str | None, arguments: Mapping[str, Any]) -> None:
-        import torch_xla.distributed.xla_backend  # noqa: F401  registers the back end
-        import torch_xla.runtime as xr
+        from torchport.shim import xla_processes
 
         self.init()
-        wanted = world_size_from_environment()
-        if wanted > xr.world_size():
-            raise RuntimeError(
-                f"WORLD_SIZE={wanted}, but PyTorch/XLA sees {xr.world_size()} device(s): with PJRT_DEVICE="
-                f"{xr.device_type()} each process would train alone. Start the program with torchport.shim.launch "
-                "(torch_xla.launch), or unset WORLD_SIZE"
-            )
-        mixed = "gloo" in (backend or "")
-        if mixed and "cuda" not in str(backend):
-            notice("init_process_group: gloo would leave XLA tensors unreduced; xla is added for them")
-        names = ["store", "rank", "world_size", "device_id", "pg_options"]
-        kept = {key: value for key, value in arguments.items() if key not in names}
-        kept["init_method"] = "xla://"
-        torch.distributed.init_process_group("cpu:gloo,xla:xla" if mixed else "xla", **kept)
+        xla_processes.init_process_group(backend, arguments)
 
     def launch(self, fn: Callable[..., Any], args: tuple[Any, ...], nprocs: int, options: Mapping[str, Any]) -> Any:
-        import torch_xla
+        from torchport.shim import xla_processes
 
-        if self.is_initialized():
-            if self.device_count() == 1:
-                return run_in_place(fn, args, options)
-            raise RuntimeError(
-                "launch: the XLA runtime was started before (by a tensor or module moved to the device, or a backward "
-                "pass), so its devices cannot be shared out any more; do that inside the launched function"
-            )
-        if nprocs not in (0, self.device_count()):
-            notice(f"launch: nprocs={nprocs} is dropped: torch_xla.launch uses all {self.device_count()} device(s)")
-        torch_xla.launch(fn, args=args, start_method=options.get("start_method", "spawn"))
-        return None if options.get("join", True) else FinishedProcesses()
+        return xla_processes.launch(self, fn, args, nprocs, options)
 
     # Kernels and settings
 
