@@ -65,9 +65,9 @@ def step_loops(tree: Tree) -> tuple[list[Step], list[ast.Call]]:
     return sorted(inner, key=lambda s: s.loop.lineno), homeless
 
 
-def batch_comprehensions(tree: Tree) -> list[ast.comprehension]:
+def batch_comprehensions(tree: Tree, steps: list[Step]) -> list[ast.comprehension]:
     """``[model(x.cuda()) for x in loader]``: a loop over batches written as an expression, outside other steps."""
-    loops = {step.loop for step in step_loops(tree)[0]}
+    loops = {step.loop for step in steps}
     return [part for part in tree.every(ast.comprehension) if _computes(tree, part) and not _within(tree, part, loops)]
 
 

@@ -36,7 +36,7 @@ def step_boundary(rule: Rule, context: Context) -> Iterator[Finding]:
             yield _handed_on(rule, context, step.loop.iter)
         else:
             yield _marked(rule, context, step.loop)
-    for part in batch_comprehensions(context.tree):
+    for part in batch_comprehensions(context.tree, loops):
         if not marks_steps(context.tree, part.iter):
             found = _handed_on(rule, context, part.iter) if context.spell.portable else None
             yield found or context.leave(rule, part.iter, EXPRESSION)

@@ -154,7 +154,8 @@ class Numbered:
 
     def __init__(self, context: Context) -> None:
         self.context, self.groups = context, Groups()
-        seeds = set(self._seeds())
+        source = context.text.bytes
+        seeds = set(self._seeds()) if any(word in source for word in (b"rank", b"RANK", b"device_count")) else set()
         if seeds:
             for keys in self._handed_on():
                 self.groups.join(keys)
@@ -191,7 +192,8 @@ class Numbered:
         for target, _ in targets:
             yield from (key for key in positions(tree, target, scope_of(tree, target)) if key is not None)
         for node in tree.names:
-            if _last(node).lower() == "local_rank" and (key := self._key(node)) is not None:
+            last = node.attr if isinstance(node, ast.Attribute) else node.id
+            if last in ("local_rank", "LOCAL_RANK") and (key := self._key(node)) is not None:
                 yield key
 
     def _is_rank(self, node: ast.expr) -> bool:
@@ -199,9 +201,9 @@ class Numbered:
             return self._is_rank(node.left)
         if not isinstance(node, ast.Call):
             return False
-        return self.context.named(node.func, "torch.distributed.get_rank") or (
-            ast.unparse(node.func) == "int" and "RANK" in ast.unparse(node)
-        )
+        if isinstance(node.func, ast.Name) and node.func.id == "int":
+            return any(isinstance(n, ast.Constant) and "RANK" in str(n.value) for n in ast.walk(node))
+        return self.context.named(node.func, "torch.distributed.get_rank")
 
     def _counts_devices(self, node: ast.expr) -> bool:
         counted = ("torch.cuda.device_count", "torchport.shim.device_count")
