@@ -209,7 +209,7 @@ class _Walk:
         parent = self.parents[node]
         if isinstance(parent, ast.Expr | ast.JoinedStr | ast.FormattedValue):
             return
-        if DEVICE.fullmatch(text):
+        if DEVICE.fullmatch(text) and not self._for_shim(node):
             yield self._site("device texts", node)
         elif TYPE.fullmatch(text):
             yield self._site("tensor types", node)
