@@ -72,9 +72,8 @@ def compare(folder: Path, target: str) -> tuple[int, int, list[str]]:
         copy = Path(temporary) / folder.name
         shutil.copytree(folder, copy, ignore=shutil.ignore_patterns(".git"), symlinks=True)
         for _ in range(2):
-            done = subprocess.run(
-                [sys.executable, __file__, "--try", "--target", target, copy], capture_output=True, text=True, check=False
-            )
+            argv = [sys.executable, __file__, "--try", "--target", target, str(copy)]
+            done = subprocess.run(argv, capture_output=True, text=True, check=False)
             if done.returncode:
                 raise SystemExit(f"{folder}: the process that imports died: {done.stderr[-2000:]}")
             found.append(json.loads(done.stdout.splitlines()[-1]))
