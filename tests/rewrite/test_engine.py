@@ -204,3 +204,11 @@ def test_origin_goes_back_through_all_passes() -> None:
     assert new == b"s cdxx"
     assert origin(new.index(b"cd")) == 3
     assert origin(0) == 0
+
+
+def test_what_was_left_is_still_told_of_after_a_migration_to_xla(migrate: Callable[..., Outcome]) -> None:
+    first = migrate("import torch\nx = torch.ones(1).cuda()\ny = x.half()\n", target="xla")
+    assert [f.code for f in first.left] == ["TP205"]
+    again = migrate(first.text, target="xla")
+    assert again.text is None
+    assert [f.code for f in again.left if f.left_for_a_person] == ["TP205"]

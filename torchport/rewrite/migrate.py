@@ -41,7 +41,7 @@ from torchport.rewrite.checks import fault, parse
 from torchport.rewrite.context import Context, Transformer, shorten
 from torchport.rewrite.hold import hold_back
 from torchport.rewrite.imports import unused_imports
-from torchport.rewrite.placement import kept_imports, new_imports, shim_name
+from torchport.rewrite.placement import kept_imports, new_imports, shim_name, written_here
 from torchport.rewrite.rename import build_index, rename_imports, rename_uses
 from torchport.rewrite.silence import Silence, about_comments, held, key
 from torchport.rewrite.spelling import for_target
@@ -218,7 +218,9 @@ def _migrate(source: Source, migrator: Migrator) -> Outcome:
         if tree is first:
             read_only = read_only or why
         if read_only:
-            return Outcome(left=[_note(f, read_only) for f in findings], silenced=silenced)
+            ours = migrator.target == "xla" and read_only == READ_ONLY[reports.OTHER_BACKEND] and written_here(first)
+            left = [f if ours and f.reason and not f.edits else _note(f, read_only) for f in findings]
+            return Outcome(left=left, silenced=silenced)
         chosen, edits = _choose(findings)
         if not chosen:
             break

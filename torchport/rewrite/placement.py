@@ -47,6 +47,12 @@ def kept_imports(tree: Tree, text: Text) -> list[Edit]:
     return edits
 
 
+def written_here(tree: Tree) -> bool:
+    """Whether the file imports of torch_xla only what a migration writes: what that left for a person is still left."""
+    statements = {ast.unparse(node) for node in tree.imports if "torch_xla" in ast.unparse(node)}
+    return statements <= set(IMPORTS.values())
+
+
 def _base(node: ast.expr) -> ast.expr:
     while isinstance(node, ast.Attribute):
         node = node.value

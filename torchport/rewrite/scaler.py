@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from torchport.analysis.literals import device_text
@@ -100,7 +101,9 @@ def _taken_out(context: Context, call: ast.Call) -> list[Edit]:
     if not isinstance(assign, ast.Assign) or not isinstance(target, ast.Name):
         return []
     home = context.tree.scopes[call].find(target.id)
-    if home is None or len(home.names[target.id]) != 1 or home.kind == "class" or _exported(context, target.id):
+    if home is None or len(home.names[target.id]) != 1 or home.kind == "class":
+        return []
+    if home.kind == "module" and _exported(context, target.id):
         return []
     gone: list[ast.stmt] = [assign]
     edits: list[Edit] = []
@@ -119,8 +122,8 @@ def _taken_out(context: Context, call: ast.Call) -> list[Edit]:
 
 
 def _exported(context: Context, name: str) -> bool:
-    """Whether the file says that other files may use the name."""
-    return any(
+    """Whether the file says that other files may use the name, or some import the file."""
+    return PurePath(context.path).stem in context.project.imported or any(
         isinstance(n, ast.Assign)
         and any(isinstance(t, ast.Name) and t.id == "__all__" for t in n.targets)
         and name in ast.unparse(n.value)
