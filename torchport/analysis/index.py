@@ -100,8 +100,12 @@ class Index:
                 last = name.rpartition(".")[2]
                 if name.startswith("torch.nn.") or last in ("Module", "LightningModule", "PreTrainedModel"):
                     found[node] = name
-                elif any(last == known.name for known in found) or last.endswith(
-                    ("Module", "Model", "Layer", "Block", "Net", "Loss", "Head", "Backbone")
+                elif last in ("Function", "object", "Protocol", "ABC"):
+                    continue
+                elif (
+                    any(last == known.name for known in found)
+                    or last.endswith(("Module", "Model", "Layer", "Block", "Net", "Loss", "Head", "Backbone"))
+                    or method_of(node, "forward") is not None
                 ):
                     found[node] = last
         return found

@@ -112,8 +112,7 @@ def last_batch(rule: Rule, context: Context) -> Iterator[Finding]:
         given = {k.arg: k.value for k in call.keywords}
         shuffles = _is(given.get("shuffle"), True) or (len(call.args) > 2 and _is(call.args[2], True))
         plain = not {"batch_sampler", None} & set(given) and not _whole(given.get("batch_size"))
-        keeps = _is(given.get("drop_last"), False) and not _is(given.get("shuffle"), False)
-        if not plain or not ((shuffles and "drop_last" not in given) or keeps):
+        if not plain or not shuffles or not ("drop_last" not in given or _is(given["drop_last"], False)):
             continue
         if (value := given.get("drop_last")) is not None:
             new = New(value, "True", False)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from torchport.analysis.index import keyword
 from torchport.analysis.loops import without_gradients
-from torchport.lint.checks.facts import Facts, facts, report
+from torchport.lint.checks.facts import Facts, facts, moved_after, report
 from torchport.model import Finding, Rule, Target
 from torchport.rewrite.context import Context, New
 
@@ -148,8 +148,13 @@ def sparse(rule: Rule, context: Context) -> Iterator[Finding]:
         if name.endswith(("Embedding", "EmbeddingBag", "from_pretrained", "embedding", "embedding_bag")):
             if isinstance(given, ast.Constant) and given.value is True:
                 yield report(rule, context, call)
-        else:
+        elif name.startswith("torch.optim."):
             yield report(rule, context, call)
+        else:
+            given_values = [known.value(a) for a in call.args]
+            moved = keyword(call, "device") is not None or moved_after(context.tree, call)
+            on_device = any(v.is_tensor and v.where != "host" for v in given_values)
+            yield report(rule, context, call, perhaps=not (moved or on_device))
     for call in known.named("to_sparse", "to_sparse_csr"):
         if isinstance(call.func, ast.Attribute) and known.value(call.func.value).on_device:
             yield report(rule, context, call)

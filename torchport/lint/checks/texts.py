@@ -13,7 +13,7 @@ from torchport.rewrite.context import Context
 
 SHOWS = frozenset(
     ("print", "pprint", "str", "repr", "format", "info", "warning", "error", "critical", "set_postfix",
-     "set_postfix_str", "set_description", "add_scalar", "add_scalars", "add_histogram", "log_scalar", "log_metric",
+     "set_postfix_str", "set_description", "add_scalar", "add_scalars", "add_histogram",
      "secho", "echo")
 )  # fmt: skip
 BUILTINS = frozenset(("print", "str", "repr", "format"))
