@@ -50,6 +50,8 @@ class Heats:
                 return ""
             if isinstance(parent, ast.Assert) and child is parent.msg:
                 return ""
+            if isinstance(parent, ast.Call) and getattr(parent.func, "attr", "") == "warn":
+                return ""
             if _skipped(self, parent, child):
                 return ""
             if (
@@ -188,8 +190,9 @@ class Heats:
                     continue  # a layer that a module calls is a part of the module's own step
             if isinstance(func, ast.Name) and func.id != "self" and self._in_module(call):
                 continue  # as is one under a name
-            if call.args and isinstance(func, ast.Name | ast.Attribute) and self.flow.value(func).kind == "model":
-                given = self.flow.value(call.args[0])
+            handed = [*call.args, *(k.value for k in call.keywords)]
+            if handed and isinstance(func, ast.Name | ast.Attribute) and self.flow.value(func).kind == "model":
+                given = self.flow.value(handed[0])
                 if given.is_tensor or given.kind in ("unknown", "dict", "list"):
                     found.append(call)
         return found

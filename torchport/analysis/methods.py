@@ -57,6 +57,8 @@ def method(flow: Flow, node: ast.Call, func: ast.Attribute) -> Value:
 
 
 def _tensor_method(flow: Flow, node: ast.Call, name: str, base: Value) -> Value:
+    if not base.sure and name not in ops.OF_TENSORS:
+        return UNKNOWN
     tensor = replace(base, kind="tensor", items=(), fixed=False)
     match name:
         case "item":

@@ -83,6 +83,20 @@ MODEL_METHODS = frozenset(
     ("to", "cuda", "train", "eval", "half", "float", "cpu", "requires_grad_", "double", "bfloat16")
 )
 """Methods of a module that give the module itself."""
+OF_TENSORS = (
+    ONLY_TENSORS
+    | ARRAYS_OR_TENSORS
+    | REDUCTIONS
+    | BOOLEAN
+    | INTEGER
+    | LISTS
+    | PAIRS
+    | PLAIN
+    | LIKE
+    | FLOATS
+    | HOST_BOOLS
+) | {"item", "numpy", "to", "type", "get", "items", "keys", "values", "where", "pow", "sqrt", "mul", "add", "unique"}
+"""Methods that may well be those of a tensor where it is not certain that there is one."""
 TUPLE_LAYERS = frozenset(("LSTM", "GRU", "RNN", "MultiheadAttention", "LSTMCell"))
 COMPUTES = ("torch.nn.functional.", "torch.linalg.", "torch.fft.", "torch.special.", "torchvision.ops.")
 NOT_TENSORS = frozenset(
