@@ -26,7 +26,7 @@ HOST_FUNCTION = re.compile(
 HOST_CLASS = re.compile(r"(Dataset|Sampler|TestCase|Transform|Collat\w*|Augment\w*|Logger|Tokenizer|Processor|Meter)$")
 RARE_NAME = re.compile(
     r"(^|_)(debug|verbose|is_log\w*|log_(this|now|step)|should_(log|print|eval|save)|do_log|print_freq|"
-    r"last_batch|is_last|first|sanity|dry_run|profil\w+|scripting|tracing|onnx|export\w*|\w*exportable|need_update|display)($|_)",
+    r"dnn|coreml|paddle|openvino|tensorrt|tflite|ncnn|xml|last_batch|is_last|first|sanity|dry_run|profil\w+|scripting|tracing|onnx|export\w*|\w*exportable|need_update|display)($|_)",
     re.IGNORECASE,
 )
 OTHER_DEVICES = frozenset(("mps", "cpu", "npu", "xpu", "hpu", "meta"))
@@ -119,6 +119,8 @@ class Heats:
 
     def _function(self, node: Function) -> Heat:
         owner = self.tree.parents[node]
+        if any((chain(d) or [""])[-1] == "script_if_tracing" for d in node.decorator_list):
+            return ""
         if isinstance(owner, ast.ClassDef):
             if HOST_CLASS.search(owner.name) or any(HOST_CLASS.search((chain(b) or [""])[-1]) for b in owner.bases):
                 return ""

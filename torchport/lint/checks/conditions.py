@@ -82,10 +82,25 @@ def _decides(known: Facts, node: ast.expr) -> bool:
     """Whether ``node`` is a tensor that gives one truth value, or a call that asks the device for one."""
     if isinstance(node, ast.Call) and known.flow.name_of(node.func).removeprefix("torch.") in HOST_BOOLS:
         return any(wanted(known.value(a)) for a in node.args)
-    value = known.value(node)
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "bool":
+    if _plain(node):
         return False
+    value = known.value(node)
     return wanted(value) and (value.scalar or isinstance(node, ast.Compare) or _reduces(node, value))
+
+
+def _plain(node: ast.expr) -> bool:
+    """A look at the form alone: most tests of a program ask for None, for a setting, or for a text."""
+    match node:
+        case ast.Compare(ops=[op, *_]):
+            if isinstance(op, ast.Is | ast.IsNot | ast.In | ast.NotIn):
+                return True
+            sides = [node.left, *node.comparators]
+            return any(isinstance(s, ast.Constant) and not isinstance(s.value, int | float) for s in sides)
+        case ast.Call(func=ast.Name() as function):
+            return function.id in ("isinstance", "hasattr", "len", "callable", "issubclass", "bool", "getattr")
+        case ast.Attribute() | ast.Constant():
+            return True
+    return False
 
 
 def _reduces(node: ast.expr, value: Value) -> bool:

@@ -73,6 +73,12 @@ def _fixed(index: ast.expr) -> bool:
     return False
 
 
+def _moves(part: ast.expr) -> bool:
+    """Whether a part of an index can be another number in each step, by its form alone."""
+    plain = part.operand if isinstance(part, ast.UnaryOp) else part
+    return not isinstance(plain, ast.Constant)
+
+
 def _graph(context: Context, known: Facts, node: ast.Subscript, base: Value) -> bool:
     """Whether the index becomes a part of what is compiled in each step."""
     if known.heat(node):

@@ -17,6 +17,8 @@ def varies(known: Facts, node: ast.expr, depth: int = DEPTH) -> Origin:
     """Where the changes of ``node`` from step to step come from; nothing where none are seen."""
     if depth == 0:
         return ""
+    if isinstance(node, ast.Constant):
+        return ""
     value = known.value(node)
     if value.is_tensor or value.kind in ("array", "model", "none"):
         return ""
@@ -76,19 +78,22 @@ def _name(known: Facts, name: ast.Name, depth: int) -> Origin:
         while isinstance(parent, ast.Tuple | ast.List):
             parent = tree.parents.get(parent)
         match parent:
-            case ast.For() if (parent in known.heats.loops or is_batches(known, parent)) and parent in tree.ancestors(
-                name
-            ):
+            case ast.For() if (_turns(known, parent) or is_batches(known, parent)) and parent in tree.ancestors(name):
                 given = known.value(name)
                 if given.kind == "number" and given.origin == "loop":
                     found = found or "loop"
             case ast.AugAssign() if known.value(parent.value).kind == "number":
-                if any(n in known.heats.loops for n in tree.ancestors(parent)):
+                if any(_turns(known, n) for n in tree.ancestors(parent)):
                     found = found or "loop"
             case ast.Assign() if depth > 1 and parent is not tree.statement(name):
                 if known.heat(parent):
                     found = found or varies(known, parent.value, depth - 1)
     return found
+
+
+def _turns(known: Facts, loop: ast.AST) -> bool:
+    """A loop whose turns are steps; one inside of a step runs through the same numbers in each."""
+    return loop in known.heats.loops and not known.heat(loop)
 
 
 def _handed(known: Facts, function: ast.AST, name: str, depth: int) -> Origin:
