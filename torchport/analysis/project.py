@@ -16,7 +16,7 @@ OWN_MOVE = re.compile(rb"^[ \t]+def[ \t]+(to|_apply)[ \t]*\(", re.MULTILINE)
 MODULE = re.compile(rb"[\w.]*")
 STAYS = re.compile(
     rb"""["']cuda:["']|[=!]=\s*["']cuda:\d|["']cuda:\d["']\s*[=!]=|\bin\b[^\n]*["']cuda:\d|strip\(["']cuda"""
-    rb"""|dict\([^)\n]*\bcuda=|["'](?:xla|tpu)["']|case [^\n]*["']cuda|Enum\)[^#]*?=\s*["']cuda["']"""
+    rb"""|dict\([^)\n]*\bcuda=|["'](?:xla|tpu)["']|case [^\n]*["']cuda|Enum\)[^#]{0,2000}?=\s*["']cuda["']"""
 )
 DEEP = re.compile(rb"[(\[{]{40}")
 """Brackets so deep are left to the processes that may die of them."""
