@@ -1,4 +1,4 @@
-"""Eight models of the usual kinds with their losses, and the training loop of a migrated program around them.
+"""Models of the usual kinds with their losses, and the training loop of a migrated program around them.
 
 All are tiny: on TorchTPU every operator is compiled for every shape.
 """
@@ -36,8 +36,8 @@ class Task:
     optimizer: Callable[[Any], torch.optim.Optimizer] = lambda parameters: torch.optim.AdamW(
         parameters, lr=3e-3, eps=1e-4
     )
-    in_eval: tuple[type[nn.Module], ...] = ()
-    """Modules that stay in eval mode: frozen BatchNorm."""
+    frozen: tuple[type[nn.Module], ...] = ()
+    """Modules that stay in eval mode after the checkpoint, as programs do with BatchNorm."""
 
 
 def images(generator: torch.Generator) -> Batch:
@@ -183,8 +183,7 @@ def sgd(parameters: Any) -> torch.optim.Optimizer:
 
 TASKS = {
     "mlp": Task(alone(mlp), vectors, {"net": classified}),
-    "resnet18": Task(resnet18, images, {"net": classified}, sgd),
-    "resnet18, frozen": Task(resnet18, images, {"net": classified}, sgd, in_eval=(nn.BatchNorm2d,)),
+    "resnet18": Task(resnet18, images, {"net": classified}, sgd, frozen=(nn.BatchNorm2d,)),
     "gpt": Task(alone(Gpt), tokens, {"net": classified}),
     "lstm": Task(alone(Lstm), tokens, {"net": classified}),
     "gan": Task(gan, samples, {"judge": judged, "net": fooled}),
@@ -235,7 +234,7 @@ class Training:
         """The losses of half of the steps, and of an evaluation after them."""
         self.models.train()
         for module in self.models.modules():
-            if isinstance(module, self.task.in_eval):
+            if self.step >= STEPS // 2 and isinstance(module, self.task.frozen):
                 module.eval()
         generator = torch.Generator().manual_seed(100 + self.step)
         losses = []

@@ -40,6 +40,18 @@ def test_checkpoint_gives_the_same_gradients(options: dict[str, Any]) -> None:
     assert all(torch.allclose(a, b, atol=1e-2) for a, b in zip(grads(model), grads(plain), strict=True))
 
 
+@pytest.mark.parametrize("reentrant", [True, False])
+def test_checkpoint_sequential_runs_every_layer(reentrant: bool) -> None:
+    layer = body().to(shim.device())
+    x = torch.ones(2, 4).to(shim.device()).requires_grad_()
+    want = layer(layer(layer(x)))
+    got = shim.checkpoint_sequential(nn.Sequential(layer, layer, layer), 2, x, use_reentrant=reentrant)
+    assert torch.allclose(got.cpu(), want.cpu(), atol=1e-4)
+    got.sum().backward()
+    assert x.grad is not None
+    assert len(grads(layer)) == 4
+
+
 def test_checkpoint_with_keywords_and_several_outputs() -> None:
     layer = nn.Linear(3, 3).to(shim.device())
 

@@ -21,7 +21,7 @@ def checkpoint(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 def checkpoint_sequential(functions: Any, segments: int, input: Any, **kwargs: Any) -> Any:
     """torch.utils.checkpoint.checkpoint_sequential: recompute all of ``segments`` parts but the last."""
     kwargs.setdefault("use_reentrant", True)
-    parts = list(functions.children()) if isinstance(functions, torch.nn.Sequential) else list(functions)
+    parts = list(functions)  # children() of an nn.Sequential, which torch takes, has a layer that is used twice once
     size = len(parts) // segments
     for start in range(0, size * (segments - 1), size):
         input = checkpoint(_in_order(parts[start : start + size]), input, **kwargs)
