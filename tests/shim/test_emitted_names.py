@@ -45,6 +45,7 @@ def test_name_exists(name: str) -> None:
 )
 def test_example_runs(rule: Rule, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    shim.synchronize()  # the runtime of TorchTPU reads the variables below when it starts
     torch.save({"w": torch.ones(2)}, "a.pt")
     for name, value in {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29531", "RANK": "0", "WORLD_SIZE": "1"}.items():
         monkeypatch.setenv(name, value)
