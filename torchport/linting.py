@@ -153,16 +153,15 @@ class _Walk:
         if self.options.fix:
             self.collector.add(data, file.path)
         self.own_cuda.update(own_cuda(data))
-        if may_hold(data):
-            key = key_of("held", digest, file.path) if self.cache else ""
-            rows = self.cache.get(key) if self.cache else None
-            if not (isinstance(rows, list) and all(isinstance(row, list) and len(row) == 4 for row in rows)):
-                from torchport.analysis.held import held_names
-
-                rows = [list(item) for item in held_names(data.decode(errors="replace"), file.path)]
-                if self.cache:
-                    self.cache.put(key, rows)
-            self.held += rows
+        if b"cuda" not in data:
+            return
+        key = key_of("held", digest, file.path) if self.cache else ""
+        rows = self.cache.get(key) if self.cache else None
+        if not (isinstance(rows, list) and all(isinstance(row, list) and len(row) == 4 for row in rows)):
+            rows = _held(file.path, data)
+            if self.cache:
+                self.cache.put(key, rows)
+        self.held += rows
 
     def facts(self) -> ProjectFacts:
         """What all files say together."""
@@ -200,6 +199,15 @@ class _Walk:
             if self.cache and not isinstance(result, Problem) and self.key(file, result.digest, facts) == key:
                 self.cache.put(key, list(result.found))
             yield file.path, result
+
+
+def _held(path: str, data: bytes) -> list[Row]:
+    """The names that a file shares with others and whose value it cannot move."""
+    if not may_hold(data):
+        return []
+    from torchport.analysis.held import held_names
+
+    return [list(item) for item in held_names(data.decode(errors="replace"), path)]
 
 
 def _settings(rules: tuple[Rule, ...], options: LintOptions) -> str:
