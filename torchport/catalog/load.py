@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from pathlib import Path
 from typing import Any, get_args
 
@@ -51,20 +50,44 @@ def load_rules(extra: tuple[Path, ...] = ()) -> tuple[Rule, ...]:
 
     Raises CatalogError for a file that cannot be read, an entry that is not valid, or a code that is given twice.
     """
-    files = [*sorted(rules_folder().glob("*.toml")), *extra]
-    if not files:
+    shipped = sorted(rules_folder().glob("*.toml"))
+    if not shipped:
         raise CatalogError(f"{rules_folder()}: no rule files found; reinstall torchport")
+    rules = _shipped(shipped)
+    for path in extra:
+        _add(rules, path)
+    return tuple(rules[code] for code in sorted(rules))
+
+
+def _shipped(files: list[Path]) -> dict[str, Rule]:
+    """The rules of the shipped files, by code, kept as byte code is: to read them takes longer than a small file."""
+    from torchport.catalog import compiled
+
+    try:
+        wanted = compiled.signature(files)
+    except OSError as error:
+        raise CatalogError(f"{rules_folder()}: cannot be read: {error}") from error
+    known = compiled.kept(wanted)
+    if known is not None:
+        return {entry["code"]: Rule(**entry) for entry in known}
     rules: dict[str, Rule] = {}
     for path in files:
-        for rule in read_file(path):
-            if rule.code in rules:
-                raise CatalogError(f"{rule.source}: {rule.code} is already defined at {rules[rule.code].source}")
-            rules[rule.code] = rule
-    return tuple(rules[code] for code in sorted(rules))
+        _add(rules, path)
+    compiled.keep(wanted, [{name: getattr(rule, name) for name in Rule.__slots__} for rule in rules.values()])
+    return rules
+
+
+def _add(rules: dict[str, Rule], path: Path) -> None:
+    for rule in read_file(path):
+        if rule.code in rules:
+            raise CatalogError(f"{rule.source}: {rule.code} is already defined at {rules[rule.code].source}")
+        rules[rule.code] = rule
 
 
 def read_file(path: Path) -> list[Rule]:
     """The rules of one file. Raises CatalogError."""
+    import tomllib
+
     try:
         text = path.read_text(encoding="utf-8")
         data = tomllib.loads(text)
