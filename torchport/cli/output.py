@@ -51,6 +51,8 @@ def print_lines(lines: Iterable[str], *, err: bool = False) -> None:
     stream = sys.stderr if err else sys.stdout
     for some in _batches(lines):
         stream.write("".join(f"{line}\n" for line in some))
+    if err:
+        stream.flush()
 
 
 def _batches(lines: Iterable[str]) -> Iterator[list[str]]:
