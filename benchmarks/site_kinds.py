@@ -187,7 +187,7 @@ class _Walk:
             off = off or any(self._qualified(n).startswith("torchport") for n in ast.walk(keyword.value) if _named(n))
             if keyword.arg in ("pin_memory", "pin_memory_device") and not off:
                 yield self._site("pinned memory", keyword)
-            elif keyword.arg == "device_ids" and not off:
+            elif keyword.arg == "device_ids" and not off and name not in DISTRIBUTED:  # else the call is the site
                 yield self._site("distributed", keyword)
             elif keyword.arg == "use_cuda" and "profile" in name:
                 yield self._site("profiler", keyword)
