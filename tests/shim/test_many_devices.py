@@ -55,3 +55,74 @@ def test_torchrun(tmp_path: pathlib.Path, name: str) -> None:
     torchrun = ["-m", "torch.distributed.run", "--nproc-per-node=2", f"--master-port={next(PORTS)}"]
     result = start([*torchrun, str(PROGRAM), "2", "-", file])
     assert losses(result) == pytest.approx(many_devices.train_on_one(2), abs=1e-5)
+
+
+REFUSED = """
+import torch
+import torch.distributed as dist
+from torchport import shim
+
+shim.backend()
+dist.init_process_group("gloo", init_method="tcp://localhost:{port}", rank=0, world_size=1)
+for collective in (dist.all_reduce, lambda tensor: dist.broadcast(tensor, 0), lambda tensor: dist.reduce(tensor, 0)):
+    try:
+        collective(torch.ones(2).to(shim.device()))
+    except RuntimeError as error:
+        print("refused", "would change nothing" in str(error))
+dist.all_reduce(torch.ones(2))
+dist.destroy_process_group()
+try:
+    shim.init_process_group("nccl", init_method="tcp://localhost:{port}", rank=0, world_size=2)
+except RuntimeError as error:
+    print("world", str(error).startswith("world_size=2, but PyTorch/XLA sees 1 device(s)"))
+"""
+
+
+def test_what_would_be_lost_without_a_word_is_refused(tmp_path: pathlib.Path, name: str) -> None:
+    if name != "xla":
+        pytest.skip("gloo takes the tensors of every other back end, or says that it does not")
+    program = tmp_path / "refused.py"
+    program.write_text(REFUSED.format(port=next(PORTS)))
+    result = start([str(program)])
+    said = [line for line in result.stdout.splitlines() if not line.startswith("[Gloo]")]
+    assert said == ["refused True"] * 3 + ["world True"], result.stderr
+
+
+SPMD = """
+import numpy
+import torch
+import torch_xla.runtime as xr
+import torch_xla.distributed.spmd as xs
+import many_devices
+from torchport import shim
+
+xr.use_spmd()
+mesh = xs.Mesh(numpy.arange(4), (4,), ("data",))
+model = many_devices.network().to(shim.device())
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+losses = []
+for _ in range(many_devices.EPOCHS):
+    for turn, (x, y) in enumerate(shim.steps(many_devices.batches(4))):
+        x, y = x.to(shim.device()), y.to(shim.device())
+        xs.mark_sharding(x, mesh, ("data", None))
+        xs.mark_sharding(y, mesh, ("data", None))
+        loss = torch.nn.functional.mse_loss(model(x), y) / 2
+        loss.backward()
+        if turn % 2:
+            optimizer.step()
+            optimizer.zero_grad()
+        losses.append(loss.detach())
+shim.save(model.state_dict(), "model.pt")
+assert shim.load("model.pt", map_location="cpu")["0.weight"].shape == (8, 4)
+print("losses", [loss.item() for loss in losses])
+"""
+
+
+def test_sharded_batches_under_spmd_give_the_losses_of_one_device(tmp_path: pathlib.Path, name: str) -> None:
+    if name != "xla":
+        pytest.skip("only PyTorch/XLA has SPMD")
+    program = tmp_path / "spmd.py"
+    program.write_text(SPMD)
+    path = f"{ROOT}{os.pathsep}{PROGRAM.parent}"
+    result = start([str(program)], CPU_NUM_DEVICES="4", PYTHONPATH=path)
+    assert losses(result) == pytest.approx(many_devices.train_on_one(4), abs=1e-5)

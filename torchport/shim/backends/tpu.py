@@ -139,6 +139,9 @@ class TpuBackend(Backend):
                 )
         kept = without(arguments, ["device_id"], "a process has one TPU")
         torch.distributed.init_process_group(_DISTRIBUTED, **kept)
+        from torchport.shim.tpu_group import emulate_reduce
+
+        emulate_reduce()
 
     def launch(self, fn: Callable[..., Any], args: tuple[Any, ...], nprocs: int, options: Mapping[str, Any]) -> Any:
         if nprocs <= 1 or self.device_count() == 1:

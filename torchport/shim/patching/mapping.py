@@ -14,11 +14,19 @@ from torchport.shim.loading import is_pin_memory_supported
 from torchport.shim.patching.log import Support
 from torchport.shim.patching.tables import TRUTHFUL
 from torchport.shim.selection import backend
+from torchport.shim.support import BACKENDS, GROUPS
 
 if TYPE_CHECKING:
     from torchport.shim.patching.session import Session
 
 Make = Callable[[Any], Any]
+LEVEL: dict[str, dict[str, str]] = {
+    name: {
+        ours: str(getattr(row, name)).partition(":")[0] for group in GROUPS for row in group.rows for ours in row.names
+    }
+    for name in BACKENDS
+}
+"""Back end, name of the shim, and what its table says of it in a word."""
 
 
 def is_cuda(value: Any) -> bool:
@@ -203,5 +211,10 @@ class Wrappers:
         """Record a call, or an argument, that has none."""
         self._session.log.record(old, "nothing", "dropped")
 
-    def _support(self, new: str) -> Support:
-        return "emulated" if new.startswith("shim.") else "same"
+    @staticmethod
+    def _support(new: str) -> Support:
+        """As the table of the shim says of a name of its own; what has another spelling alone is the same."""
+        if not new.startswith("shim."):
+            return "same"
+        level = LEVEL[backend().name].get(new.removeprefix("shim."), "emulated")
+        return "same" if level == "same" else "dropped" if level == "dropped" else "emulated"
