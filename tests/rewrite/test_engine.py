@@ -212,3 +212,9 @@ def test_what_was_left_is_still_told_of_after_a_migration_to_xla(migrate: Callab
     again = migrate(first.text, target="xla")
     assert again.text is None
     assert [f.code for f in again.left if f.left_for_a_person] == ["TP205"]
+
+
+def test_two_seeds_in_one_block_both_reach_the_device(migrate: Callable[..., Outcome]) -> None:
+    outcome = migrate("import torch\ntorch.manual_seed(1)\nx = 0\ntorch.manual_seed(2)\n", target="xla")
+    assert not outcome.problems
+    assert (outcome.text or "").count("torch_xla.manual_seed") == 2

@@ -37,14 +37,18 @@ def seed(rule: Rule, context: Context) -> Iterator[Finding]:
 
 def _seeded(context: Context, call: ast.Call, statement: ast.Expr) -> bool:
     """Whether the same block seeds the device with the same number."""
-    given = [ast.dump(a) for a in (*call.args, *(k.value for k in call.keywords))]
+    given = _given(call)
     for other in block_of(context.tree, statement):
         inner = other.body if isinstance(other, ast.If) and _asks_for_device(context, other.test) else [other]
         for expression in inner:
             seeding = expression.value if isinstance(expression, ast.Expr) else None
-            if isinstance(seeding, ast.Call) and context.named(seeding.func, *SEEDS):
-                return [ast.dump(a) for a in (*seeding.args, *(k.value for k in seeding.keywords))] == given
+            if isinstance(seeding, ast.Call) and context.named(seeding.func, *SEEDS) and _given(seeding) == given:
+                return True
     return False
+
+
+def _given(call: ast.Call) -> list[str]:
+    return [ast.dump(a) for a in (*call.args, *(k.value for k in call.keywords))]
 
 
 def _asks_for_device(context: Context, test: ast.expr) -> bool:
