@@ -240,7 +240,13 @@ def test_an_interrupt(tmp_path: Path) -> None:
     argv = [sys.executable, "-m", "torchport", "migrate", ".", "-j", "2"]
     environment = os.environ | {"PYTHONPATH": str(Path(torchport.__file__).parents[1])}
     with subprocess.Popen(
-        argv, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True, start_new_session=True
+        argv,
+        cwd=tmp_path,
+        env=environment,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a job in a shell's background ignores it
     ) as process:
         workers = Path(f"/proc/{process.pid}/task/{process.pid}/children")
         while len(workers.read_text().split()) < 2:
