@@ -13,10 +13,7 @@ import sys
 from collections.abc import Callable, Iterator
 
 import pytest
-
-BACKEND = os.environ.get("TORCHPORT_TEST_BACKEND", "cpu")
-ROOT = pathlib.Path(__file__).parents[2]
-TPU_ON_CPU = ROOT / "tests" / "support" / "tpu_on_cpu.py"
+from under_test import BACKEND, ROOT, TPU_ON_CPU
 
 if importlib.util.find_spec("torch") is None:
     collect_ignore_glob = ["test_*.py"]  # the core environment: the shim is tested in those that have torch

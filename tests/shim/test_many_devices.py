@@ -11,7 +11,7 @@ import sys
 import many_devices
 import pytest
 import torch
-from conftest import BACKEND, ROOT, TPU_ON_CPU
+from under_test import BACKEND, ROOT, TPU_ON_CPU
 
 PORTS = iter(range(29700, 29760))
 PROGRAM = pathlib.Path(many_devices.__file__)

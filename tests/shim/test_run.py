@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import torch
-from conftest import BACKEND, ROOT, TPU_ON_CPU
+from under_test import BACKEND, ROOT, TPU_ON_CPU
 
 RUNNER = ROOT / "torchport" / "shim" / "patching" / "run.py"
 PROGRAM = """
