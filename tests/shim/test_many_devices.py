@@ -89,6 +89,7 @@ def test_what_would_be_lost_without_a_word_is_refused(tmp_path: pathlib.Path, na
 
 
 SPMD = """
+import pathlib
 import numpy
 import torch
 import torch_xla.runtime as xr
@@ -112,8 +113,9 @@ for _ in range(many_devices.EPOCHS):
             optimizer.step()
             optimizer.zero_grad()
         losses.append(loss.detach())
-shim.save(model.state_dict(), "model.pt")
-assert shim.load("model.pt", map_location="cpu")["0.weight"].shape == (8, 4)
+file = pathlib.Path(__file__).with_name("model.pt")
+shim.save(model.state_dict(), file)
+assert shim.load(file, map_location="cpu")["0.weight"].shape == (8, 4)
 print("losses", [loss.item() for loss in losses])
 """
 
