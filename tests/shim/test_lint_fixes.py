@@ -241,3 +241,50 @@ def counted(step: Callable[..., torch.Tensor]) -> tuple[int, int]:
         del result
     xm.wait_device_ops()
     return tuple((met.metric_data(n) or (0,))[0] for n in ("CompileTime", "TransferFromDeviceTime"))  # type: ignore[return-value]
+
+
+BY_NUMBER = """
+def train(model, batches, optimizer, table, end):
+    table = table.to("DEVICE").requires_grad_()
+    losses = []
+    for i, x in enumerate(batches):
+        loss = (model(x + table[i]) * model(table[:, i])).sum()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.detach())
+        end()
+    return [*(loss.cpu() for loss in losses), table.grad.cpu()]
+"""
+
+
+def trained(code: str, device: str) -> tuple[torch.Tensor, ...]:
+    """Losses of six steps and the gradient of the table that a number is looked up in."""
+    space: dict[str, Any] = {}
+    exec(compile(code.replace("DEVICE", device), "train.py", "exec"), space)
+    generator = torch.Generator().manual_seed(5)
+    batches = [torch.randn(ROWS, generator=generator).to(device) for _ in range(ROWS)]
+    model = torch.nn.Linear(ROWS, 2)
+    model.load_state_dict({"weight": torch.full((2, ROWS), 0.1), "bias": torch.zeros(2)})
+    model = model.to(device)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    table = torch.randn(ROWS, ROWS, generator=generator)
+    table[2, 3], table[1, 1] = 0.0, -0.0
+    end = (lambda: torch_xla.sync()) if device == "xla" else (lambda: None)
+    return tuple(space["train"](model, batches, optimizer, table, end))
+
+
+def test_a_number_that_changes_in_every_step_becomes_data() -> None:
+    after = linted(BY_NUMBER)
+    assert after.count("index_select(") == 2
+    expected = trained(HEAD + BY_NUMBER, "cpu")
+    same(trained(after, "cpu"), expected)
+    if BACKEND == "xla":
+        import torch_xla.debug.metrics as met
+
+        compiled = []
+        for code in (HEAD + BY_NUMBER, after):
+            met.clear_all()
+            same(trained(code, "xla"), expected)
+            compiled.append((met.metric_data("CompileTime") or (0,))[0])
+        assert compiled[0] >= ROWS
+        assert compiled[1] < ROWS

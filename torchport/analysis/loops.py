@@ -36,7 +36,6 @@ class Step(NamedTuple):
 
     loop: Loop
     sign: ast.AST
-    evaluation: bool = False
 
 
 def step_loops(tree: Tree) -> tuple[list[Step], list[ast.Call]]:
@@ -59,7 +58,7 @@ def step_loops(tree: Tree) -> tuple[list[Step], list[ast.Call]]:
         if (loop in batches or _evaluates(tree, loop)) and not any(
             _inside(tree, step.loop, loop) or _inside(tree, loop, step.loop) for step in found.values()
         ):
-            found[loop] = Step(loop, loop, evaluation=True)
+            found[loop] = Step(loop, loop)
     # A loop around a step loop that is itself one would mark a step twice.
     inner = [s for s in found.values() if not any(o is not s and _inside(tree, o.loop, s.loop) for o in found.values())]
     return sorted(inner, key=lambda s: s.loop.lineno), homeless
