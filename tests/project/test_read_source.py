@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from torchport.model import Problem
-from torchport.project.source import MAX_BYTES, Source, decode, encode, is_generated, read_bytes, read_source
+from torchport.project.source import MAX_BYTES, Source, decode, encode, is_generated, read_bytes
 
 READABLE = {
     "empty": b"",
@@ -108,20 +108,20 @@ def test_python_reads_what_is_read_here() -> None:
 
 
 def test_a_folder_is_no_file(tmp_path: Path) -> None:
-    problem = read_source(str(tmp_path))
+    problem = read_bytes(str(tmp_path))
     assert isinstance(problem, Problem)
     assert "is a folder: expected a file" in problem.message
 
 
 def test_a_vanished_file(tmp_path: Path) -> None:
-    problem = read_source(str(tmp_path / "gone.py"))
+    problem = read_bytes(str(tmp_path / "gone.py"))
     assert isinstance(problem, Problem)
     assert "is gone" in problem.message
 
 
 def test_a_pipe_is_not_opened(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.py")
-    problem = read_source(str(tmp_path / "pipe.py"))
+    problem = read_bytes(str(tmp_path / "pipe.py"))
     assert isinstance(problem, Problem)
     assert "not a regular file" in problem.message
 

@@ -33,12 +33,6 @@ class Source:
     bom: bool
 
 
-def read_source(path: str) -> Source | Problem:
-    """Read and decode one file; a Problem says in one line why that was not possible."""
-    data = read_bytes(path)
-    return data if isinstance(data, Problem) else decode(path, data)
-
-
 def read_bytes(path: str) -> bytes | Problem:
     """The content of a regular file of at most MAX_BYTES bytes."""
     try:
