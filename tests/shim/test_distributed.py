@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import torch
@@ -68,6 +69,29 @@ def test_more_processes_than_devices_are_refused(run: Run, name: str) -> None:
     result = run("from torchport import shim\nshim.init_process_group('nccl')", **environment(WORLD_SIZE="2"))
     assert result.returncode != 0
     assert "RuntimeError: WORLD_SIZE=2, but" in result.stderr or "2 processes, but" in result.stderr
+
+
+PROGRAM = (Path(__file__).parents[2] / "fixtures" / "TP305-in-a-program" / "portable.py").read_text()
+
+
+def test_migrated_program_with_collectives_takes_the_path_of_the_device(run: Run, name: str) -> None:
+    result = run(PROGRAM, **environment())
+    on_device = name != "cpu"
+    assert f"nccl {on_device} {not on_device} {on_device}" in result.stdout, result.stderr
+    assert f"loss [3.0, 3.0] on {shim.device().type}" in result.stdout
+
+
+def test_groups_of_the_device_and_of_the_cpu(run: Run, name: str) -> None:
+    program = """
+import torch, torch.distributed as dist
+from torchport import shim
+shim.init_process_group("nccl")
+kinds = [dist.get_backend(shim.new_group([0], backend=b)) for b in ("nccl", "NCCL", "cpu:gloo,cuda:nccl", "gloo", None)]
+print(kinds)
+"""
+    kind = {"cpu": "gloo", "cuda": "nccl", "xla": "xla", "tpu": "cpu:gloo,tpu:tpu_dist"}[name]
+    mixed = "cpu:gloo,cuda:nccl" if name == "cuda" else kind
+    assert str([kind, kind, mixed, "gloo", kind]) in run(program, **environment()).stdout
 
 
 def test_device_ids(name: str) -> None:

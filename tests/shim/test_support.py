@@ -102,6 +102,19 @@ def process_group() -> bool:
         torch.distributed.destroy_process_group()
 
 
+def group_within() -> bool:
+    options = {"init_method": "tcp://127.0.0.1:29544", "rank": 0, "world_size": 1}
+    shim.init_process_group("nccl", **options)
+    try:
+        group = shim.new_group([0], backend="nccl")
+        total = torch.ones(2).to(device())
+        torch.distributed.all_reduce(total, group=group)
+        names = {torch.distributed.get_backend(), torch.distributed.get_backend(group)}
+        return total.tolist() == [1, 1] and (names == {shim.accelerator_backend()}) is shim.is_available()
+    finally:
+        torch.distributed.destroy_process_group()
+
+
 def gradients(call: Callable[[torch.Tensor], Any]) -> list[float]:
     x = torch.ones(2).to(device()).requires_grad_()
     call(x).sum().backward()
@@ -214,6 +227,8 @@ PROBES: dict[str, Callable[[], Any]] = {
     "save": lambda: torch.load(saved(), map_location="cpu")["w"].tolist() == [1, 1],
     "load": lambda: shim.load(saved(), map_location="cuda")["w"].device.type == device().type,
     "init_process_group": process_group,
+    "new_group": group_within,
+    "accelerator_backend": lambda: isinstance(shim.accelerator_backend(), str),
     "device_ids": lambda: shim.device_ids(0) == ([0] if shim.backend().name == "cuda" else None),
     "DataParallel": lambda: shim.DataParallel(torch.nn.Linear(2, 2).to(device())).module is not None,
     "launch": lambda: True,  # test_distributed.py starts programs of its own

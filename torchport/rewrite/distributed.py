@@ -1,4 +1,4 @@
-"""Distributed training: the device arguments of DistributedDataParallel and of barriers, and what names NCCL."""
+"""Distributed training: the process group, how processes start, and the device arguments of DistributedDataParallel."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from torchport.analysis.scopes import dotted
 from torchport.model import Finding, Rule
+from torchport.rewrite.collectives import GROUP
 from torchport.rewrite.context import Context, New
 from torchport.rewrite.cst import change_call, keyword_of, with_value
 from torchport.rewrite.precision import starred
@@ -21,7 +23,6 @@ POSITION = "device_ids is given by position; name it, so that it can be told fro
 UNSEEN = "whether it is a list or None is not seen here; write shim.device_ids(number)"
 OTHER = "it is not seen whether this reaches DistributedDataParallel; if so, write shim.device_ids(number)"
 DDP = "torch.nn.parallel.DistributedDataParallel"
-GROUP = ("torch.distributed.init_process_group", "torchport.shim.init_process_group")
 TAKE_IDS = (DDP, "torch.distributed.barrier", "torch.nn.DataParallel", "torchport.shim.DataParallel")
 
 
@@ -118,16 +119,28 @@ def _migrated(context: Context, node: ast.expr) -> bool:
 
 def group_backend(rule: Rule, context: Context) -> Iterator[Finding]:
     """``"nccl" if dist.is_nccl_available() else "gloo"`` would ask the shim for "gloo" on a TPU."""
-    if not context.spell.portable:
-        yield from group_alone(rule, context)
-        return
     for node in context.tree.every(ast.IfExp):
         test, body = node.test, node.body
         asks = isinstance(test, ast.Call) and context.named(test.func, "torch.distributed.is_nccl_available")
-        group = any(isinstance(n, ast.Call) and context.named(n.func, *GROUP) for n in context.tree.ancestors(node)[:2])
-        if asks and group and isinstance(body, ast.Constant) and body.value == "nccl":
+        if asks and isinstance(body, ast.Constant) and body.value == "nccl" and _reaches_group(context, node):
             context.claimed.add(test.func)  # type: ignore[attr-defined]
             yield context.rewrite(rule, node, New(node, context.source(body), accelerator=False))
+    if not context.spell.portable:
+        yield from group_alone(rule, context)
+
+
+def _reaches_group(context: Context, node: ast.expr) -> bool:
+    """Whether a choice goes to init_process_group and nowhere else, at once or through a variable."""
+    around = context.tree.ancestors(node)[:2]
+    if any(isinstance(n, ast.Call) and context.named(n.func, *GROUP) for n in around):
+        return True
+    assign = around[0]
+    if not isinstance(assign, ast.Assign) or len(assign.targets) != 1 or not dotted(assign.targets[0]):
+        return False
+    reads = [context.tree.ancestors(read)[:2] for read in context.tree.reads(dotted(assign.targets[0]))]
+    return bool(reads) and all(
+        any(isinstance(n, ast.Call) and context.named(n.func, *GROUP) for n in up) for up in reads
+    )
 
 
 def spawn(rule: Rule, context: Context) -> Iterator[Finding]:
@@ -153,20 +166,3 @@ def _only_gloo(context: Context) -> bool:
         first = call.args[0] if call.args else named
         backends.append(first.value if isinstance(first, ast.Constant) else None)
     return bool(backends) and set(backends) <= {"gloo", "mpi"}
-
-
-def nccl(rule: Rule, context: Context) -> Iterator[Finding]:
-    """Tests for NCCL: what a program does for NCCL alone is a question for a person."""
-    for call in context.tree.calls:
-        if context.named(call.func, *GROUP):
-            continue
-        for keyword in call.keywords:
-            if keyword.arg == "backend" and isinstance(keyword.value, ast.Constant) and keyword.value.value == "nccl":
-                yield context.leave(rule, call, "leave backend out, so that the group has the one of the process group")
-    for node in context.tree.every(ast.Compare):
-        sides = [node.left, *node.comparators]
-        texts = [
-            e for side in sides for e in (side.elts if isinstance(side, ast.Tuple | ast.List | ast.Set) else [side])
-        ]
-        if any(isinstance(e, ast.Constant) and e.value == "nccl" for e in texts):
-            yield context.leave(rule, node, rule.reason)

@@ -12,7 +12,7 @@ from torchport.rewrite.context import Context, New
 from torchport.rewrite.imports import unresolved
 
 VARIABLE = re.compile(
-    r"(?:.*\s)?((CUDA|NCCL|TORCH_NCCL|TORCH_CUDA|PYTORCH_CUDA|CUBLAS_WORKSPACE)_[A-Z_]+)(?:=.*)?|.*\s(CUDA_VISIBLE_DEVICES)=.*",
+    r"(?:.*\s)?((CUDA|NCCL|TORCH_NCCL|TORCH_CUDA|PYTORCH_CUDA|CUBLAS_WORKSPACE)_[A-Z0-9_]+)(?:=.*)?|.*\s(CUDA_VISIBLE_DEVICES)=.*",
     re.DOTALL,
 )
 OPTION = re.compile(r"--?[\w-]*(gpu|cuda|nccl)[\w-]*", re.IGNORECASE)

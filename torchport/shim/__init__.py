@@ -44,7 +44,14 @@ if TYPE_CHECKING:
         set_sync_debug_mode,
         synchronize,
     )
-    from torchport.shim.distributed import DataParallel, device_ids, init_process_group, launch
+    from torchport.shim.distributed import (
+        DataParallel,
+        accelerator_backend,
+        device_ids,
+        init_process_group,
+        launch,
+        new_group,
+    )
     from torchport.shim.errors import AcceleratorError, CudaOnlyError, DeferredCudaCallError, OutOfMemoryError
     from torchport.shim.graphs import (
         CUDAGraph,
@@ -156,6 +163,7 @@ __all__ = [
     "OutOfMemoryError",
     "Stream",
     "StreamContext",
+    "accelerator_backend",
     "accelerator_type",
     "amp_definitely_not_available",
     "autocast",
@@ -228,6 +236,7 @@ __all__ = [
     "memory_stats_as_nested_dict",
     "memory_summary",
     "memory_usage",
+    "new_group",
     "nvtx",
     "pin_memory",
     "pin_memory_device",

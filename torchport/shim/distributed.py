@@ -70,6 +70,32 @@ def init_process_group(
     _this_backend().init_process_group(None if backend is None else str(backend).lower(), arguments)
 
 
+def new_group(
+    ranks: list[int] | None = None,
+    timeout: Any = None,
+    backend: str | None = None,
+    pg_options: Any = None,
+    use_local_synchronization: bool = False,
+    group_desc: str | None = None,
+    device_id: Any = None,
+) -> Any:
+    """torch.distributed.new_group; "nccl" becomes the group of this back end's device (gloo, xla, tpu_dist)."""
+    chosen, asked = _this_backend(), None if backend is None else str(backend).lower()
+    rest = {"use_local_synchronization": use_local_synchronization, "group_desc": group_desc, "device_id": device_id}
+    if chosen.name != "cuda":
+        del rest["device_id"]
+        if asked is not None and "nccl" in asked:
+            asked, pg_options = chosen.collectives, None  # the options are those of NCCL
+    given = {key: value for key, value in rest.items() if value}  # PyTorch/XLA's new_group takes the first four alone
+    return torch.distributed.new_group(ranks, timeout, asked, pg_options, **given)
+
+
+def accelerator_backend() -> str:
+    """What get_backend() gives for the process group of the accelerator; "nccl", so never true, on the CPU back end."""
+    chosen = _this_backend()
+    return chosen.collectives if chosen.accelerator else "nccl"
+
+
 def launch(
     fn: Callable[..., Any],
     args: tuple[Any, ...] = (),

@@ -243,6 +243,19 @@ GROUPS = (
                 "emulated: `xla`, with gloo beside it where gloo was asked",
                 "emulated: `cpu:gloo,tpu:tpu_dist`",
             ),
+            _row(
+                "new_group",
+                "torch.distributed.new_group",
+                "emulated: nccl becomes gloo",
+                "emulated: nccl becomes `xla`",
+                "emulated: nccl becomes `cpu:gloo,tpu:tpu_dist`",
+            ),
+            _row(
+                "accelerator_backend",
+                "the process group's backend to compare with",
+                "same: `nccl`, so never true",
+                "emulated",
+            ),
             _row("device_ids", "for DistributedDataParallel", "same: None", "emulated: None"),
             _row(
                 "DataParallel", "torch.nn.DataParallel", "same: passes calls through", "dropped: passes calls through"

@@ -53,6 +53,8 @@ class Backend:
     reported_type: ClassVar[str] = ""
     """What ``shim.accelerator_type()`` returns; the device type unless set."""
     autocast_type: ClassVar[str] = ""
+    collectives: ClassVar[str] = "gloo"
+    """What torch.distributed.get_backend() gives for a process group of this device's tensors."""
     restores_storages: ClassVar[bool] = True
     """``torch.load`` can place storages on the device itself."""
     saves_own_tensors: ClassVar[bool] = False

@@ -18,6 +18,7 @@ class CudaBackend(Backend):
     order = 10
     device_type = "cuda"
     autocast_type = "cuda"
+    collectives = "nccl"
     saves_own_tensors = True
     scales_gradients = True
     native = torch.cuda

@@ -34,6 +34,7 @@ class TpuBackend(Backend):
     order = 20
     device_type = "tpu"
     autocast_type = "tpu"
+    collectives = _DISTRIBUTED
 
     @classmethod
     def why_unusable(cls) -> str:

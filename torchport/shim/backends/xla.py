@@ -55,6 +55,7 @@ class XlaBackend(Backend):
     device_type = "xla"
     lazy = True
     autocast_type = "xla"
+    collectives = "xla"
     restores_storages = False
     recompiles_for_masks = True
     supports_foreach = False
