@@ -67,6 +67,10 @@ def init_process_group(
         "pg_options": pg_options,
         "device_id": device_id,
     }
+    if backend == "fake":  # torch's own, to try the sharding of a program out; it knows only devices that are named
+        own = _this_backend().device_type
+        torch.distributed.init_process_group("fake" if own == "cpu" else f"cpu:fake,{own}:fake", **arguments)
+        return
     _this_backend().init_process_group(None if backend is None else str(backend).lower(), arguments)
 
 

@@ -12,6 +12,7 @@ import torch
 
 from torchport.shim.backends.base import Backend, Off, run_in_place, without
 from torchport.shim.notices import notice
+from torchport.shim.sharding import move_to_one_device
 
 
 class CpuBackend(Backend):
@@ -25,6 +26,9 @@ class CpuBackend(Backend):
     autocast_type = "cuda"
     saves_own_tensors = True
     supports_capturable = False
+
+    def start(self) -> None:
+        move_to_one_device(torch.device("cpu"))
 
     def device_count(self) -> int:
         return 0

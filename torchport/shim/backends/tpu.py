@@ -16,6 +16,7 @@ from torchport.shim.backends.base import Backend, run_in_place, without, world_s
 from torchport.shim.batch_norm import right_running_statistics
 from torchport.shim.notices import notice
 from torchport.shim.parameters import keep_parameter_objects
+from torchport.shim.sharding import move_to_one_device
 
 _LAUNCH_VARIABLES = {
     "LOCAL_RANK": "0",
@@ -59,6 +60,8 @@ class TpuBackend(Backend):
         keep_parameter_objects()
         _layer_norm_in_float32()
         right_running_statistics("PrivateUse1")
+        _record_nothing()
+        move_to_one_device(torch.device("tpu", 0), lambda: self.init_process_group(None, {}))
 
     def device_count(self) -> int:
         from torch_tpu._internal.utils import hardware
@@ -183,6 +186,17 @@ def _can_pin() -> bool:
         return bool(torch.empty(1).pin_memory().is_pinned())
     except (RuntimeError, NotImplementedError):
         return False
+
+
+@functools.cache
+def _record_nothing() -> Any:
+    """Make ``Tensor.record_stream``, which FSDP calls, do nothing: there is one stream, and TorchTPU has no kernel."""
+    key = "PrivateUse1"
+    if torch._C._dispatch_has_kernel_for_dispatch_key("aten::record_stream", key):
+        return None
+    library = torch.library.Library("aten", "IMPL")
+    library.impl("record_stream", lambda tensor, stream: None, key)
+    return library  # the rule lasts as long as this object
 
 
 @functools.cache

@@ -24,6 +24,7 @@ from torchport.shim.backends.base import (
 from torchport.shim.batch_norm import right_running_statistics
 from torchport.shim.boundaries import mark_steps
 from torchport.shim.parameters import keep_parameter_objects
+from torchport.shim.sharding import refuse_on_xla
 from torchport.shim.xla_kernels import right_kernels
 
 # PCI identifiers of TPU chips; a Google network card has the same vendor
@@ -89,9 +90,12 @@ class XlaBackend(Backend):
         right_kernels()
         _put_back_what_torch_xla_replaced()
         if torch.distributed.is_available():
+            import torch_xla.runtime as xr
+
             from torchport.shim.xla_group import refuse_xla_tensors
 
             refuse_xla_tensors()
+            refuse_on_xla(xr.is_spmd)
 
     # The runtime
 
