@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator
 
 from torchport.model import Finding, Rule
-from torchport.rewrite.context import Context
 from torchport.rewrite.collectives import GROUP
+from torchport.rewrite.context import Context
 from torchport.rewrite.reports import shown
 
 NAME = "cuda-text-elsewhere"
