@@ -13,6 +13,7 @@ from torchport.analysis.parameters import Signatures, last_name
 from torchport.analysis.scopes import Scope, Tree
 
 HANDED = "it is handed to a function whose parameter is not seen here"
+ASKED = "it only asks for the method `cuda`, which tensors and modules have everywhere"
 METHOD = "it is the name of a method or of a module, which a TPU does not have; ask for what is needed by its own name"
 HAND_ON = frozenset(("Option", "Argument", "Field", "field", "ib", "attrib", "DEFINE_string", "DEFINE_enum"))
 """Functions of typer, pydantic, dataclasses, attrs and absl that hand on a default as it is."""
@@ -111,7 +112,7 @@ class Arguments:
             return use
         if isinstance(call.func, ast.Name):
             if call.func.id in ("hasattr", "getattr") and call.args[1:2] == [node]:
-                return self.make("unknown", call, reason=METHOD)
+                return self.make("unknown", call, reason=ASKED if call.func.id == "hasattr" else METHOD)
             if call.func.id == "getattr" and call.args[2:] == [node]:
                 return self.make("value", call, looked_up(call), *self.holders(call))
             if call.func.id == "setattr" and call.args[2:] == [node] and isinstance(call.args[1], ast.Constant):

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Callable
 from typing import NamedTuple
 
+from torchport.analysis.devices import NAMED
 from torchport.analysis.names import chain, qualify
 from torchport.analysis.scopes import FUNCTIONS, Tree
 
@@ -44,13 +46,13 @@ def step_loops(tree: Tree) -> tuple[list[Step], list[ast.Call]]:
     found: dict[ast.AST, Step] = {}
     homeless: list[ast.Call] = []
     for call in steps:
-        loops = _loops_around(tree, call, set())
+        loops = _loops_around(tree, call, set(), _over_optimizers)
         if not loops:
             homeless.append(call)
         for loop in loops:
             found[loop] = Step(loop, call)
     for call in backward:
-        for loop in _loops_around(tree, call, set()):
+        for loop in _loops_around(tree, call, set(), _over_settings):
             if not any(_inside(tree, step.loop, loop) or _inside(tree, loop, step.loop) for step in found.values()):
                 found[loop] = Step(loop, call)
     batches = _batch_loops(tree)
@@ -159,16 +161,16 @@ def _last_name(node: ast.expr) -> str:
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
-def _loops_around(tree: Tree, node: ast.AST, seen: set[ast.AST]) -> list[Loop]:
+def _loops_around(tree: Tree, node: ast.AST, seen: set[ast.AST], passed_over: Callable[[Loop], bool]) -> list[Loop]:
     """The innermost loop around ``node``; where its function has none, the loops around the calls of that function."""
     for parent in tree.ancestors(node):
-        if isinstance(parent, ast.For | ast.AsyncFor | ast.While) and not _over_optimizers(parent):
+        if isinstance(parent, ast.For | ast.AsyncFor | ast.While) and not passed_over(parent):
             return [parent]
         if isinstance(parent, FUNCTIONS):
             if parent in seen:
                 return []
             seen.add(parent)
-            return [loop for call in _calls_of(tree, parent) for loop in _loops_around(tree, call, seen)]
+            return [loop for call in _calls_of(tree, parent) for loop in _loops_around(tree, call, seen, passed_over)]
     return []
 
 
@@ -178,6 +180,29 @@ def _over_optimizers(loop: Loop) -> bool:
         return False
     names = {n.id for n in ast.walk(loop.target) if isinstance(n, ast.Name)}
     return any(ONE.search(name) for name in names) or bool(OPTIMIZERS.search(_last_name(loop.iter)))
+
+
+def _over_settings(loop: Loop) -> bool:
+    """``for device in devices``, ``for scale in (1, 2)``: what is written out is tried; alone, ``backward`` is no step."""
+    if not isinstance(loop, ast.For):
+        return False
+    if _over_optimizers(loop):
+        return True
+    if any(isinstance(n, ast.Name) and NAMED.search(n.id) for n in ast.walk(loop.target)):
+        return True
+    return isinstance(loop.iter, ast.List | ast.Tuple | ast.Set) and all(map(_is_written_out, loop.iter.elts))
+
+
+def _is_written_out(node: ast.expr) -> bool:
+    """``0.1``, ``-1``, ``("adam", 1)`` and ``torch.device("cpu")``."""
+    match node:
+        case ast.Constant():
+            return True
+        case ast.UnaryOp(operand=inner):
+            return _is_written_out(inner)
+        case ast.Tuple(elts=parts) | ast.List(elts=parts) | ast.Call(args=parts, keywords=[]):
+            return all(map(_is_written_out, parts))
+    return False
 
 
 def _calls_of(tree: Tree, function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.Call]:

@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
+from torchport.analysis.arguments import ASKED
 from torchport.analysis.devices import NAMED, Key, Use, key_of
 from torchport.analysis.groups import TESTS, grouped
 from torchport.analysis.held import hold_with_others
@@ -153,7 +154,7 @@ def _group(rule: Rule, context: Context, group: list[Use], proved: bool, names: 
     for use in group:
         node = use.text.node
         if reason := _own_reason(context, use):
-            findings.append(context.leave(rule, node, reason))
+            findings.append(context.leave(rule, node, reason, effect="none" if reason == ASKED else None))
         elif not proved:
             _keep_test(context, node)
             keys = " and ".join(sorted({repr(key[1]) for key in use.keys})) or "this text"

@@ -58,12 +58,14 @@ def _handed_on(rule: Rule, context: Context, iterable: ast.expr) -> Finding:
 
 
 def has_boundary_nearby(context: Context, call: ast.AST) -> bool:
-    """Whether the function around an optimizer step marks the step itself."""
+    """Whether the function around an optimizer step marks the step itself, and not one of another loop."""
     function = context.tree.function(call) or context.tree.module
+    around = set(context.tree.ancestors(call))
     return any(
         isinstance(n, ast.Call)
         and isinstance(n.func, ast.Name | ast.Attribute)
         and context.named(n.func, "torchport.shim.sync", "torch_xla.sync")
+        and not any(isinstance(a, ast.For | ast.While) and a not in around for a in context.tree.ancestors(n))
         for n in ast.walk(function)
     )
 

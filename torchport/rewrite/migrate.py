@@ -325,7 +325,9 @@ def _findings(migrator: Migrator, context: Context, source: Source) -> Pass:
         return Pass(hold_back(found, rules, context), 0, [], read_only)
     quiet = hush.quiet(found)
     out = quiet | unasked
-    kept = [f for f in hold_back(held(found, out), rules, context) if key(f) not in out]
+    kept = [
+        f for f in hold_back(held(found, out, hush.halved(found, context.text)), rules, context) if key(f) not in out
+    ]
     own = list(about_comments(hush, found, rules, migrator.wanted.difference(hush.off), context))
     return Pass(kept, len(quiet - unasked), own, read_only)
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from torchport.analysis.names import chain, line_mark
 from torchport.model import Edit, Finding, Rule
 from torchport.rewrite.context import Context
+from torchport.rewrite.rename import in_annotation
 from torchport.rewrite.statements import block_of
 
 SWITCH = "torch.__future__.set_swap_module_params_on_conversion"
@@ -139,8 +140,40 @@ def batch_norm(rule: Rule, context: Context) -> Iterator[Finding]:
 
 
 def layer_norm(rule: Rule, context: Context) -> Iterator[Finding]:
-    """Once in a file; a note where the file itself switches no autocast on."""
-    uses = sorted((node for node, _ in context.uses(*LAYER_NORMS)), key=lambda n: (n.lineno, n.col_offset))
+    """Once in a file, for the first with weights; a note where the file itself switches no autocast on."""
+    uses = [node for node, _ in context.uses(*LAYER_NORMS) if _has_weights(context, node)]
     if uses:
-        autocast = any(True for _ in context.uses(*AUTOCASTS))
-        yield context.leave(rule, uses[0], rule.reason, effect=None if autocast else "none")
+        first = min(uses, key=lambda n: (n.lineno, n.col_offset))
+        autocast = any(_switches_on(call) for call in context.calls(*AUTOCASTS))
+        yield context.leave(rule, first, rule.reason, effect=None if autocast else "none")
+
+
+def _has_weights(context: Context, node: ast.expr) -> bool:
+    """Whether a layer with weights is made or handed on; ``isinstance`` and annotations make none."""
+    call = context.tree.parents[node]
+    if in_annotation(context, node) or (isinstance(call, ast.Tuple) and _is_asked(context.tree.parents[call])):
+        return False
+    if not (isinstance(call, ast.Call) and call.func is node):
+        return not _is_asked(call)
+    values = {k.arg: k.value for k in call.keywords}
+    if context.named(node, "torch.nn.functional.layer_norm"):
+        weight = call.args[2] if len(call.args) > 2 else values.get("weight")
+        return weight is not None and not (isinstance(weight, ast.Constant) and weight.value is None)
+    affine = values.get("elementwise_affine")
+    return not (isinstance(affine, ast.Constant) and affine.value is False)
+
+
+def _is_asked(node: ast.AST) -> bool:
+    return isinstance(node, ast.Compare) or (
+        isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("isinstance", "issubclass")
+    )
+
+
+def _switches_on(call: ast.Call) -> bool:
+    """Whether an autocast is one for the accelerator, and not switched off where it is written."""
+    values = {k.arg: k.value for k in call.keywords}
+    device = call.args[0] if call.args else values.get("device_type")
+    off = values.get("enabled")
+    return not (isinstance(device, ast.Constant) and device.value in ("cpu", False)) and not (
+        isinstance(off, ast.Constant) and off.value is False
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -10,6 +10,7 @@ from torchport.analysis.names import line_mark
 from torchport.analysis.suppressions import VERBS, Suppression
 from torchport.model import Finding, Rule
 from torchport.rewrite.context import Context
+from torchport.rewrite.text import Text
 
 SILENCED = "it is silenced"
 TOGETHER = "it moves together with {}, which is to stay"
@@ -29,12 +30,21 @@ class Silence(NamedTuple):
         """The findings that are not wanted."""
         return {key(f) for f in findings if f.code in self.off or any(covers(c, f) for c in self.comments)}
 
-    def unused(self, findings: Sequence[Finding], wanted: Collection[Rule]) -> Iterator[Suppression]:
+    def halved(self, findings: Sequence[Finding], text: Text) -> dict[Key, int]:
+        """Findings that change a silenced line as well, with that line: what becomes of their other lines rests on it."""
+        found = {}
+        for finding in findings if self.comments else ():
+            if line := next((c.covers for c in self.comments if changes(c, finding, text)), 0):
+                found[key(finding)] = line
+        return found
+
+    def unused(self, findings: Sequence[Finding], wanted: Collection[Rule], text: Text) -> Iterator[Suppression]:
         """Comments that silence nothing although the user asked for a rule that they are about."""
         for comment in self.comments:
             about = [rule for rule in wanted if comment.names(rule.code, rule.name)]
-            if comment.verb in VERBS and about and not any(covers(comment, finding) for finding in findings):
-                yield comment
+            if comment.verb in VERBS and about:
+                if not any(covers(comment, finding) or changes(comment, finding, text) for finding in findings):
+                    yield comment
 
 
 def said_at_the_end(rule: Rule, context: Context) -> Iterator[Finding]:
@@ -55,20 +65,29 @@ def covers(comment: Suppression, finding: Finding) -> bool:
     return comment.verb == "ignore" and on and comment.names(finding.code, finding.name)
 
 
-def held(findings: Sequence[Finding], quiet: Collection[Key]) -> list[Finding]:
-    """The findings, with no edit in those that are silenced and in those of their groups."""
-    if not quiet:
+def changes(comment: Suppression, finding: Finding, text: Text) -> bool:
+    """Whether a comment is about a line that a finding of another line changes with its own."""
+    if comment.verb != "ignore" or not comment.names(finding.code, finding.name) or covers(comment, finding):
+        return False
+    return any(text.line(e.start) <= comment.covers <= text.line(max(e.start, e.end - 1)) for e in finding.edits)
+
+
+def held(findings: Sequence[Finding], quiet: Collection[Key], halved: Mapping[Key, int]) -> list[Finding]:
+    """The findings, with no edit in those that are silenced, in part or whole, and in those of their groups."""
+    if not quiet and not halved:
         return list(findings)
-    groups = {finding.group: finding for finding in findings if finding.group and key(finding) in quiet}
-    return [_held(finding, groups, quiet) for finding in findings]
+    lines = {key(finding): halved.get(key(finding), finding.line) for finding in findings}
+    out = {*quiet, *halved}
+    groups = {finding.group: lines[key(finding)] for finding in findings if finding.group and key(finding) in out}
+    return [_held(finding, groups, quiet, halved) for finding in findings]
 
 
-def _held(finding: Finding, groups: dict[str, Finding], quiet: Collection[Key]) -> Finding:
+def _held(finding: Finding, groups: Mapping[str, int], quiet: Collection[Key], halved: Mapping[Key, int]) -> Finding:
     if key(finding) in quiet:
         return replace(finding, edits=(), needs=(), reason=finding.reason or SILENCED)
-    if finding.edits and finding.group in groups:
-        reason = TOGETHER.format(line_mark(groups[finding.group].line))
-        return replace(finding, edits=(), needs=(), reason=reason)
+    if finding.edits and (key(finding) in halved or finding.group in groups):
+        line = halved.get(key(finding)) or groups[finding.group]
+        return replace(finding, edits=(), needs=(), reason=TOGETHER.format(line_mark(line)))
     return finding
 
 
@@ -80,7 +99,7 @@ def about_comments(
     others = [rule for rule in rules if rule.code in wanted and rule.name not in own]
     known = {word for rule in rules for word in (rule.code, rule.name)}
     if rule := own.get(UNUSED):
-        for comment in silence.unused(findings, others):
+        for comment in silence.unused(findings, others, context.text):
             yield context.at(rule, *_span(comment, context), rule.reason)
     for comment in silence.comments:
         if not comment.reason and comment.verb in VERBS and (rule := own.get(UNEXPLAINED)):
