@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from torchport.analysis import operations as ops
 from torchport.analysis.evidence import takes_tensors
-from torchport.analysis.index import Function, argument_of, keyword, method_of, own_function, own_nodes
+from torchport.analysis.index import Function, argument_of, keyword, method_of, own_function
 from torchport.analysis.names import chain
 from torchport.analysis.values import (
     ARRAY,
@@ -237,11 +237,9 @@ def returned(flow: Flow, function: Function) -> Value:
 
 
 def _results(flow: Flow, function: Function) -> Value:
-    nodes = own_nodes(function)
-    if any(isinstance(n, ast.Yield | ast.YieldFrom) for n in nodes):
+    if function in flow.generators:
         return UNKNOWN
-    results = [n.value for n in nodes if isinstance(n, ast.Return) and n.value is not None]
-    return join(map(flow.value, results)) if results else NONE
+    return join(map(flow.value, flow.results.get(function, ())))
 
 
 def from_callers(flow: Flow, function: Function, name: str) -> Value:

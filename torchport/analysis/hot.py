@@ -9,11 +9,11 @@ from typing import Literal
 
 from torchport.analysis.calling import returned
 from torchport.analysis.evaluate import Flow
-from torchport.analysis.index import Function, own_nodes
+from torchport.analysis.index import Function
 from torchport.analysis.loops import OPTIMIZER, SCHEDULER
 from torchport.analysis.names import chain
 from torchport.analysis.reaching import LOOPS
-from torchport.analysis.scopes import FUNCTIONS
+from torchport.analysis.scopes import FUNCTIONS, Scope
 
 Heat = Literal["", "computes", "step"]
 STEPS = frozenset(("forward", "training_step", "validation_step", "compute_loss", "train_step", "training_losses"))
@@ -30,6 +30,8 @@ RARE_NAME = re.compile(
     re.IGNORECASE,
 )
 OTHER_DEVICES = frozenset(("mps", "cpu", "npu", "xpu", "hpu", "meta"))
+HOLD_MODELS = frozenset(("module", "values", "indices"))
+"""Attributes, other than those of a class of the file, under which the flow analysis may find a model."""
 ABNORMAL = frozenset(("isnan", "isfinite", "isinf"))
 
 
@@ -39,37 +41,70 @@ class Heats:
     def __init__(self, flow: Flow) -> None:
         self.flow, self.tree = flow, flow.tree
         self._functions: dict[ast.AST, Heat] = {}
+        self._open = 0
+        """Functions that are looked at just now: what is found meanwhile may rest on half of the answer."""
+        self._statements: dict[ast.AST, Heat] = {}
+        self._tests: dict[ast.AST, bool] = {}
+        self._turns_back: dict[ast.AST, ast.stmt | None] = {}
 
     def heat(self, node: ast.AST) -> Heat:
         """Whether ``node`` runs once per step, and how well that is known; nothing where a guard makes it rare."""
-        child: ast.AST = node
-        for parent in self.tree.ancestors(node):
-            if isinstance(parent, ast.If | ast.IfExp) and child is not parent.test and self._rare(parent, child):
+        parents, known = self.tree.parents, self._statements
+        passed = []
+        child = node
+        found: Heat | None = None
+        while found is None:
+            if child in known:
+                found = known[child]
+                break
+            if isinstance(child, ast.stmt):
+                passed.append(child)
+            parent = parents.get(child)
+            found = self._settled(parent, child) if parent is not None else ""
+            if parent is not None:
+                child = parent
+        if not self._open:
+            known.update(dict.fromkeys(passed, found))
+        return found
+
+    def _settled(self, parent: ast.AST, child: ast.AST) -> Heat | None:
+        """How often ``child`` runs, where its parent tells."""
+        match parent:
+            case ast.If() | ast.IfExp():
+                if _is_main(parent) or (child is not parent.test and self._rare(parent, child)):
+                    return ""
+            case ast.ExceptHandler() | ast.Raise():
                 return ""
-            if isinstance(parent, ast.ExceptHandler | ast.Raise) or _is_main(parent):
-                return ""
-            if isinstance(parent, ast.Assert) and child is parent.msg:
-                return ""
-            if isinstance(parent, ast.Call) and getattr(parent.func, "attr", "") == "warn":
-                return ""
-            if _skipped(self, parent, child):
-                return ""
-            if (
-                isinstance(parent, LOOPS)
-                and child is not getattr(parent, "iter", None)
-                and child in [*parent.body, getattr(parent, "test", None)]
-                and parent in self.loops
-            ):
-                return "step"
-            if isinstance(parent, FUNCTIONS):
-                return self.function(parent) if child in parent.body else ""
-            child = parent
-        return ""
+            case ast.Assert():
+                return "" if child is parent.msg else None
+            case ast.Call():
+                return "" if getattr(parent.func, "attr", "") == "warn" else None
+        if self._skipped(parent, child):
+            return ""
+        if isinstance(parent, LOOPS):
+            turns = child in parent.body or child is getattr(parent, "test", None)
+            return "step" if turns and parent in self.loops else None
+        if isinstance(parent, FUNCTIONS):
+            return self.function(parent) if child in parent.body else ""
+        return None
 
     def _rare(self, branch: ast.If | ast.IfExp, child: ast.AST) -> bool:
         """Whether the branch of an ``if`` that holds ``child`` runs seldom."""
-        orelse = branch.orelse if isinstance(branch.orelse, list) else [branch.orelse]
-        return child not in orelse and self.rare_test(branch.test)
+        if child in branch.orelse if isinstance(branch.orelse, list) else child is branch.orelse:
+            return False
+        if branch not in self._tests:
+            self._tests[branch] = self.rare_test(branch.test)
+        return self._tests[branch]
+
+    def _skipped(self, parent: ast.AST, child: ast.AST) -> bool:
+        """Whether ``if step % 100: continue`` comes before ``child`` in the same block."""
+        if parent not in self._turns_back:
+            body = getattr(parent, "body", None)
+            first = next(filter(_turns_back, body), None) if isinstance(body, list) else None
+            self._turns_back[parent] = first
+        first = self._turns_back[parent]
+        body = parent.body if first is not None else ()  # type: ignore[attr-defined]
+        return child in body and body.index(child) > body.index(first)
 
     def rare_test(self, test: ast.expr, deep: bool = True) -> bool:
         """``step % 100 == 0``, ``if debug``, ``if isnan(loss)``, or a name that was given such a value."""
@@ -114,7 +149,11 @@ class Heats:
         """Whether a function runs once per step."""
         if node not in self._functions:
             self._functions[node] = ""
-            self._functions[node] = self._function(node)
+            self._open += 1
+            try:
+                self._functions[node] = self._function(node)
+            finally:
+                self._open -= 1
         return self._functions[node]
 
     def _function(self, node: Function) -> Heat:
@@ -164,7 +203,8 @@ class Heats:
         """A function that is given tensors and gives tensors back, and that is not called here."""
         if any(isinstance(d, ast.Name) and d.id == "property" for d in node.decorator_list):
             return False
-        if any(self.flow.name_of(c.func).startswith("numpy.") for c in own_nodes(node) if isinstance(c, ast.Call)):
+        calls = self.flow.own_calls.get(node, ()) if self.flow.has_arrays else ()
+        if any(self.flow.name_of(call.func).startswith("numpy.") for call in calls):
             return False
         home = self.tree.scopes[node]
         arguments = [a.arg for a in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
@@ -188,22 +228,27 @@ class Heats:
                 if func.attr == "step" and self._steps(call, func):
                     found.append(call)
                     continue
-                if self.flow.class_of(func.value) in self.flow.modules:
+                owner = self.flow.class_of(func.value)
+                if owner in self.flow.modules:
                     continue  # a layer that a module calls is a part of the module's own step
-            if isinstance(func, ast.Name) and func.id != "self" and self._in_module(call):
+                if owner is None and func.attr not in HOLD_MODELS:
+                    continue
+            elif not isinstance(func, ast.Name) or (func.id != "self" and self._in_module(self.tree.scopes[call])):
                 continue  # as is one under a name
             handed = [*call.args, *(k.value for k in call.keywords)]
-            if handed and isinstance(func, ast.Name | ast.Attribute) and self.flow.value(func).kind == "model":
+            if handed and self.flow.value(func).kind == "model":
                 given = self.flow.value(handed[0])
                 if given.is_tensor or given.kind in ("unknown", "dict", "list"):
                     found.append(call)
         return found
 
-    def _in_module(self, node: ast.AST) -> bool:
-        """Whether ``node`` stands in a method of a module."""
-        return any(
-            isinstance(parent, ast.ClassDef) and parent in self.flow.modules for parent in self.tree.ancestors(node)
-        )
+    def _in_module(self, scope: Scope | None) -> bool:
+        """Whether a scope belongs to a module."""
+        while scope is not None:
+            if scope.kind == "class" and scope.node in self.flow.modules:
+                return True
+            scope = scope.parent
+        return False
 
     def _steps(self, call: ast.Call, func: ast.Attribute) -> bool:
         name = (chain(func.value) or [""])[-1]
@@ -281,22 +326,13 @@ def _called_names(node: ast.AST) -> set[str]:
     return {(chain(n.func) or [getattr(n.func, "attr", "")])[-1] for n in ast.walk(node) if isinstance(n, ast.Call)}
 
 
-def _skipped(heats: Heats, parent: ast.AST, child: ast.AST) -> bool:
-    """``if step % 100: continue`` before ``child`` in the same block."""
-    body = getattr(parent, "body", None)
-    if not isinstance(body, list) or child not in body:
+def _turns_back(statement: ast.stmt) -> bool:
+    """``if step % 100: continue``: what comes after it in the same block runs seldom."""
+    if not isinstance(statement, ast.If) or statement.orelse:
         return False
-    for statement in body[: body.index(child)]:
-        if (
-            isinstance(statement, ast.If)
-            and isinstance(statement.body[-1], ast.Continue | ast.Return)
-            and not statement.orelse
-        ):
-            test = statement.test
-            if isinstance(test, ast.BinOp) and isinstance(test.op, ast.Mod):
-                return True
-            if isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.NotEq | ast.Gt):
-                left = test.left
-                if isinstance(left, ast.BinOp) and isinstance(left.op, ast.Mod):
-                    return True
-    return False
+    if not isinstance(statement.body[-1], ast.Continue | ast.Return):
+        return False
+    test = statement.test
+    if isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.NotEq | ast.Gt):
+        test = test.left
+    return isinstance(test, ast.BinOp) and isinstance(test.op, ast.Mod)

@@ -6,16 +6,13 @@ import ast
 from functools import cached_property
 
 from torchport.analysis.names import Qualified, chain, qualify
-from torchport.analysis.reaching import scope_of
+from torchport.analysis.reaching import function_scope, scope_of
 from torchport.analysis.scopes import FUNCTIONS, Scope, Tree
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 ARRAY_LIBRARIES = frozenset(("numpy", "pandas", "cv2", "PIL", "jax", "cupy", "scipy", "sklearn", "tensorflow"))
-
-APART = frozenset({*FUNCTIONS, ast.Lambda, ast.ClassDef})
-"""What has nodes of its own inside a function."""
 
 
 class Index:
@@ -66,9 +63,29 @@ class Index:
 
     def class_of(self, node: ast.expr) -> ast.ClassDef | None:
         """The class in whose method ``node`` is ``self``."""
-        if isinstance(node, ast.Name) and node.id == "self":
-            return next((n for n in self.tree.ancestors(node) if isinstance(n, ast.ClassDef)), None)
-        return None
+        return self.tree.owner(node) if isinstance(node, ast.Name) and node.id == "self" else None
+
+    @cached_property
+    def own_calls(self) -> dict[ast.AST, list[ast.Call]]:
+        """The calls of each function that do not stand in a function or class inside it."""
+        found: dict[ast.AST, list[ast.Call]] = {}
+        for call in self.tree.calls:
+            found.setdefault(function_scope(self.tree.scopes[call]).node, []).append(call)
+        return found
+
+    @cached_property
+    def generators(self) -> set[ast.AST | None]:
+        """The functions that yield."""
+        return {self.tree.function(n) for n in (*self.tree.every(ast.Yield), *self.tree.every(ast.YieldFrom))}
+
+    @cached_property
+    def results(self) -> dict[ast.AST | None, list[ast.expr]]:
+        """What each function of the file returns."""
+        found: dict[ast.AST | None, list[ast.expr]] = {}
+        for node in self.tree.every(ast.Return):
+            if node.value is not None:
+                found.setdefault(self.tree.function(node), []).append(node.value)
+        return found
 
     @cached_property
     def assigned(self) -> dict[tuple[ast.AST, str], list[ast.expr]]:
@@ -130,27 +147,9 @@ def own_function(tree: Tree, node: ast.Call) -> Function | None:
         if len(bindings) == 1 and isinstance(bindings[0].node, FUNCTIONS):
             return bindings[0].node
     elif len(parts_of) == 2 and parts_of[0] in ("self", "cls"):
-        owner = next((n for n in tree.ancestors(node) if isinstance(n, ast.ClassDef)), None)
+        owner = tree.owner(node)
         return method_of(owner, parts_of[1]) if owner is not None else None
     return None
-
-
-def own_nodes(function: ast.AST) -> list[ast.AST]:
-    """All nodes of a function but those of functions inside it."""
-    found: list[ast.AST] = []
-    stack = list(getattr(function, "body", ()))
-    while stack:
-        node = stack.pop()
-        found.append(node)
-        if node.__class__ in APART:
-            continue
-        for name in node._fields:  # as ast.iter_child_nodes does, in half the time
-            value = getattr(node, name, None)
-            if value.__class__ is list:
-                stack += [child for child in value if isinstance(child, ast.AST)]
-            elif isinstance(value, ast.AST):
-                stack.append(value)
-    return found
 
 
 def default_of(arguments: ast.arguments, name: str) -> ast.expr | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any, Literal, TypeVar, cast
 
 Kind = Literal["module", "function", "class", "comprehension"]
@@ -16,9 +17,12 @@ N = TypeVar("N", bound=ast.AST)
 SPOKEN = ("cuda", "CUDA", "nccl", "NCCL_", "CUBLAS", "out of memory", "nvidia-smi")
 COLLECTED = (
     ast.Dict, ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Compare, ast.If, ast.IfExp, ast.Return, ast.comprehension,
-    ast.Assert, ast.Subscript,
+    ast.Assert, ast.Subscript, ast.Yield, ast.YieldFrom,
 )  # fmt: skip
+_POSITION = attrgetter("lineno", "col_offset")
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_FUNCTION_KINDS: frozenset[type[ast.AST]] = frozenset((*FUNCTIONS, ast.Lambda))
+_CLASS_KINDS: frozenset[type[ast.AST]] = frozenset((ast.ClassDef,))
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
@@ -127,47 +131,61 @@ class Tree:
 
     def function(self, node: ast.AST) -> ast.AST | None:
         """The innermost function or lambda around ``node``, or None at module or class level."""
-        return next((n for n in self.ancestors(node) if isinstance(n, (*FUNCTIONS, ast.Lambda))), None)
+        return self._outwards(node, _FUNCTION_KINDS)
+
+    def owner(self, node: ast.AST) -> ast.ClassDef | None:
+        """The innermost class around ``node``."""
+        return cast("ast.ClassDef | None", self._outwards(node, _CLASS_KINDS))
+
+    def _outwards(self, node: ast.AST, kinds: frozenset[type[ast.AST]]) -> ast.AST | None:
+        parents = self.parents
+        found = parents.get(node)
+        while found is not None and found.__class__ not in kinds:
+            found = parents.get(found)
+        return found
 
 
 def build(module: ast.Module) -> Tree:
     """Walk ``module`` once. An explicit stack, since deep trees would exceed Python's recursion limit."""
     tree = Tree(module, Scope("module", module, None))
     stack: list[tuple[ast.AST, Scope]] = [(module, tree.scope)]
-    parents, kinds, scopes = tree.parents, tree.kinds, tree.scopes
+    parents, kinds, scopes, names = tree.parents, tree.kinds, tree.scopes, tree.names
     while stack:
         node, scope = stack.pop()
         kind = node.__class__
-        if kind is ast.Name:
-            _visit_name(tree, node, scope)  # type: ignore[arg-type]
-        elif kind is ast.Constant:
-            _visit_constant(tree, node, scope)  # type: ignore[arg-type]
-        elif kind in _SPECIAL:
+        if kind in _SPECIAL:
             for child, inner in _SPECIAL[kind](tree, node, scope):
                 parents.setdefault(child, node)
                 stack.append((child, inner))
-        else:
-            if kind is ast.Attribute:
-                _visit_attribute(tree, node, scope)  # type: ignore[arg-type]
-            elif kind is ast.Call:
-                tree.calls.append(node)  # type: ignore[arg-type]
-                scopes[node] = scope
-            elif kind in kinds:
-                kinds[kind].append(node)
-            # As in _children, written out: this is where the time goes.
-            for name in _FIELDS[kind]:
-                value = getattr(node, name)
-                if value.__class__ is list:
-                    for child in value:
-                        if child is not None:
-                            parents[child] = node
-                            stack.append((child, scope))
-                elif value is not None:
-                    parents[value] = node
-                    stack.append((value, scope))
+            continue
+        if kind is ast.Attribute:
+            _visit_attribute(tree, node, scope)  # type: ignore[arg-type]
+        elif kind is ast.Call:
+            tree.calls.append(node)  # type: ignore[arg-type]
+            scopes[node] = scope
+        elif kind in kinds:
+            kinds[kind].append(node)
+        # As in _children, written out, names and constants without a turn of their own: this is where the time goes.
+        for name in _FIELDS[kind]:
+            value = getattr(node, name)
+            for child in value if value.__class__ is list else (value,):
+                if child is None:
+                    continue
+                parents[child] = node
+                inside = child.__class__
+                if inside is ast.Name:
+                    if child.ctx.__class__ is not ast.Load:
+                        _visit_stored(tree, child, scope)
+                    elif kind is not ast.Attribute:
+                        names.append(child)
+                        scopes[child] = scope
+                elif inside is not ast.Constant:
+                    stack.append((child, scope))
+                elif child.value.__class__ is str:
+                    _visit_text(tree, child, scope)
     _resolve_outer(tree)
     for nodes in (tree.names, tree.calls, tree.attributes, tree.strings, tree.loops, tree.imports):
-        nodes.sort(key=_position)
+        nodes.sort(key=_POSITION)
     return tree
 
 
@@ -178,10 +196,6 @@ def dotted(node: ast.expr) -> str:
         parts.append(node.attr)
         node = node.value
     return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else ""
-
-
-def _position(node: ast.expr | ast.stmt) -> tuple[int, int]:
-    return node.lineno, node.col_offset
 
 
 def _bind(scope: Scope, name: str, binding: Binding) -> None:
@@ -244,29 +258,39 @@ def _scoped(node: ast.AST, scope: Scope) -> list[tuple[ast.AST, Scope]]:
     return [(child, scope) for child in _children(node)]
 
 
-def _visit_constant(tree: Tree, node: ast.Constant, scope: Scope) -> None:
-    value = node.value
-    if value.__class__ is str:
-        for word in SPOKEN:
-            if word in value:
-                tree.strings.append(node)
-                tree.scopes[node] = scope
-                return
+def _visit_constant(tree: Tree, node: ast.Constant, scope: Scope) -> list[tuple[ast.AST, Scope]]:
+    if node.value.__class__ is str:
+        _visit_text(tree, node, scope)
+    return []
 
 
-def _visit_name(tree: Tree, node: ast.Name, scope: Scope) -> None:
-    context = node.ctx.__class__
-    if context is ast.Load:
-        if tree.parents[node].__class__ is not ast.Attribute:
-            tree.names.append(node)
+def _visit_text(tree: Tree, node: ast.Constant, scope: Scope) -> None:
+    text = cast(str, node.value)
+    for word in SPOKEN:
+        if word in text:
+            tree.strings.append(node)
             tree.scopes[node] = scope
-    elif context is ast.Store:
-        parent = tree.parents.get(node)
-        while scope.kind == "comprehension" and isinstance(parent, ast.NamedExpr) and scope.parent is not None:
-            scope = scope.parent
-        value = parent.value if isinstance(parent, ast.Assign | ast.AnnAssign | ast.NamedExpr) else None
-        nothing = isinstance(value, ast.Constant) and value.value in (None, False)
-        _bind(scope, node.id, Binding("none" if nothing else "assign", node))
+            return
+
+
+def _visit_name(tree: Tree, node: ast.Name, scope: Scope) -> list[tuple[ast.AST, Scope]]:
+    if not isinstance(node.ctx, ast.Load):
+        _visit_stored(tree, node, scope)
+    elif not isinstance(tree.parents[node], ast.Attribute):
+        tree.names.append(node)
+        tree.scopes[node] = scope
+    return []
+
+
+def _visit_stored(tree: Tree, node: ast.Name, scope: Scope) -> None:
+    if isinstance(node.ctx, ast.Del):
+        return
+    parent = tree.parents.get(node)
+    while scope.kind == "comprehension" and isinstance(parent, ast.NamedExpr) and scope.parent is not None:
+        scope = scope.parent
+    value = parent.value if isinstance(parent, ast.Assign | ast.AnnAssign | ast.NamedExpr) else None
+    nothing = isinstance(value, ast.Constant) and value.value in (None, False)
+    _bind(scope, node.id, Binding("none" if nothing else "assign", node))
 
 
 def _visit_attribute(tree: Tree, node: ast.Attribute, scope: Scope) -> None:
@@ -386,6 +410,8 @@ def _visit_fstring(tree: Tree, node: ast.JoinedStr, scope: Scope) -> list[tuple[
 
 
 _SPECIAL: dict[type[ast.AST], Callable[[Tree, Any, Scope], list[tuple[ast.AST, Scope]]]] = {
+    ast.Name: _visit_name,
+    ast.Constant: _visit_constant,
     ast.FunctionDef: _visit_function,
     ast.AsyncFunctionDef: _visit_function,
     ast.Lambda: _visit_function,

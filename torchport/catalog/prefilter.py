@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 
 from torchport.model import Rule
 
-IMPORTED = "from torch import "
-FROM_TORCH = IMPORTED.encode()
+FROM_TORCH = b"from torch import "
 NAME = re.compile(rb"\w+")
 APART = bytes(code if NAME.match(bytes([code])) else ord(" ") for code in range(256))
 """Turns all that is not a part of a name into spaces."""
+MANY = 200_000
+"""Names after which those of earlier files are forgotten."""
 
 
 class Prefilter:
@@ -22,11 +23,22 @@ class Prefilter:
 
     def __init__(self, rules: Iterable[Rule]) -> None:
         self.rules = tuple(rules)
-        every = sorted({word for rule in self.rules for word in rule.triggers})
-        self.imported = {word.encode().removeprefix(FROM_TORCH): word for word in every if word.startswith(IMPORTED)}
-        plain = [(word, word.encode()) for word in every if not word.startswith(IMPORTED)]
+        self.within = {rule.within for rule in self.rules} - {()}
         self.last: tuple[bytes, tuple[Rule, ...]] = (b"", ())
-        self.words = [(name, word, NAME.findall(word)) for name, word in plain]
+        numbers: dict[bytes, tuple[int, ...]] = {}
+        for number, rule in enumerate(self.rules):
+            for trigger in rule.triggers:
+                numbers[trigger.encode()] = (*numbers.get(trigger.encode(), ()), number)
+        self.imported = {word.removeprefix(FROM_TORCH): n for word, n in numbers.items() if word.startswith(FROM_TORCH)}
+        self.words: dict[bytes, list[tuple[bytes, frozenset[bytes], tuple[int, ...]]]] = {}
+        """By the longest part of each trigger: its bytes, all parts, and the rules that it is of."""
+        for word, its in numbers.items():
+            if not word.startswith(FROM_TORCH):
+                parts = NAME.findall(word)
+                self.words.setdefault(max(parts, key=len, default=b""), []).append((word, frozenset(parts), its))
+        self.parts = sorted({part for words in self.words.values() for _, parts, _ in words for part in parts})
+        self.known: dict[bytes, tuple[bytes, ...]] = {}
+        """Names of the files seen so far, each with the parts of triggers in it: files share most of their names."""
 
     def search(self, blob: bytes) -> bool:
         """Whether a trigger of any rule is in ``blob``."""
@@ -36,28 +48,50 @@ class Prefilter:
         """The rules of which a trigger is in ``blob``; asked twice of the same, it remembers."""
         if blob is self.last[0]:
             return self.last[1]
-        found = {*self._found(blob)}
-        has = {words: any(word.encode() in blob for word in words) for words in {rule.within for rule in self.rules}}
+        found: set[int] = set()
+        for number in self._found(blob, found):
+            found.update(number)
+        has = {words: any(word.encode() in blob for word in words) for words in self.within}
         has[()] = True
-        rules = tuple(rule for rule in self.rules if not found.isdisjoint(rule.triggers) and has[rule.within])
+        rules = tuple(rule for number, rule in enumerate(self.rules) if number in found and has[rule.within])
         self.last = blob, rules
         return rules
 
-    def _found(self, blob: bytes) -> Iterator[str]:
-        """The triggers that are in ``blob``.
-
-        The names in a file, each once, are a fraction of its length, so a trigger is first looked for there.
-        """
-        names = b" ".join({*blob.translate(APART).split()})
-        for name, word, parts in self.words:
-            for part in parts:
-                if part not in names:
-                    break
-            else:
-                if word in blob:
-                    yield name
+    def _found(self, blob: bytes, done: Container[int] = ()) -> Iterator[tuple[int, ...]]:
+        """The rules of each trigger in ``blob``, by number; no trigger is looked for whose rules are all ``done``."""
+        held = self._parts_in(blob)
+        left = []
+        for part in (*held, b""):
+            for word, parts, numbers in self.words.get(part, ()):
+                if word in held:
+                    yield numbers
+                elif parts <= held:
+                    left.append((word, numbers))
+        for word, numbers in left:
+            if not all(number in done for number in numbers) and word in blob:
+                yield numbers
         for piece in blob.split(FROM_TORCH)[1:]:
             listed = piece[: piece.find(b")")] if piece.startswith(b"(") else piece.splitlines()[0] if piece else b""
             for item in listed.lstrip(b"(").split(b","):
-                if (trigger := self.imported.get(item.strip().partition(b" ")[0])) is not None:
-                    yield trigger
+                if (its := self.imported.get(item.strip().partition(b" ")[0])) is not None:
+                    yield its
+
+    def _parts_in(self, blob: bytes) -> set[bytes]:
+        """The parts of triggers in the names of ``blob``."""
+        names = {*blob.translate(APART).split()}
+        if len(self.known) > MANY:
+            self.known.clear()
+        if new := names.difference(self.known):
+            self._learn(new)
+        return {part for name in names for part in self.known[name]}
+
+    def _learn(self, names: set[bytes]) -> None:
+        self.known.update(dict.fromkeys(names, ()))
+        text = b" ".join(names) + b" "
+        for part in self.parts:
+            start = text.find(part)
+            while start >= 0:
+                end = text.index(b" ", start)
+                name = text[text.rfind(b" ", 0, start) + 1 : end]
+                self.known[name] += (part,)
+                start = text.find(part, end)
