@@ -27,7 +27,7 @@ class Evidence(Index):
         """What the uses of a name show that nothing else tells of."""
         moves = False
         found = None
-        for node in self.uses.get((home, name), ()):
+        for node in self.uses(home, name):
             parent = self.tree.parents[node]
             if isinstance(node, ast.Attribute):
                 first = node
@@ -120,7 +120,7 @@ class Evidence(Index):
         if not isinstance(node, ast.Name):
             return False
         home = scope_of(self.tree, node).find(node.id)
-        for use in self.uses.get((home, node.id), ()) if home is not None else ():
+        for use in self.uses(home, node.id) if home is not None else ():
             parent = self.tree.parents[use]
             if isinstance(use, ast.Name) and isinstance(parent, ast.Call) and parent.func is use:
                 return True

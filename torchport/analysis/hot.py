@@ -13,7 +13,7 @@ from torchport.analysis.index import Function
 from torchport.analysis.loops import OPTIMIZER, SCHEDULER
 from torchport.analysis.names import chain
 from torchport.analysis.reaching import LOOPS
-from torchport.analysis.scopes import FUNCTIONS, Scope
+from torchport.analysis.scopes import FUNCTIONS, Scope, walk
 
 Heat = Literal["", "computes", "step"]
 STEPS = frozenset(("forward", "training_step", "validation_step", "compute_loss", "train_step", "training_losses"))
@@ -130,8 +130,10 @@ class Heats:
                     v.kind in ("number", "unknown") for v in counted
                 )
             case ast.Call() | ast.Compare():
-                if any(isinstance(n, ast.Constant) and n.value in OTHER_DEVICES for n in ast.walk(test)):
-                    return not any(isinstance(n, ast.NotEq | ast.NotIn) for n in ast.walk(test))
+                nodes = walk(test)
+                if any(isinstance(n, ast.Constant) and n.value in OTHER_DEVICES for n in nodes):
+                    operators = [op for n in nodes if isinstance(n, ast.Compare) for op in n.ops]
+                    return not any(isinstance(op, ast.NotEq | ast.NotIn) for op in operators)
                 if ABNORMAL & _called_names(test):
                     return True
                 return any(RARE_NAME.search(part) for part in chain(getattr(test, "func", test)))
@@ -191,7 +193,7 @@ class Heats:
         """Where this file runs a function, also as a closure that it hands on."""
         sites: list[ast.AST] = list(self.flow.callers.get(node, ()))
         if not isinstance(self.tree.parents[node], ast.ClassDef):
-            for use in self.flow.uses.get((self.tree.scopes[node].parent, node.name), ()):  # type: ignore[arg-type]
+            for use in self.flow.uses(self.tree.scopes[node].parent, node.name):
                 around = self.tree.parents[use]
                 if isinstance(around, ast.Call) and use in around.args:
                     sites.append(around)
@@ -323,7 +325,7 @@ def _wide(node: ast.BinOp) -> bool:
 
 
 def _called_names(node: ast.AST) -> set[str]:
-    return {(chain(n.func) or [getattr(n.func, "attr", "")])[-1] for n in ast.walk(node) if isinstance(n, ast.Call)}
+    return {(chain(n.func) or [getattr(n.func, "attr", "")])[-1] for n in walk(node) if isinstance(n, ast.Call)}
 
 
 def _turns_back(statement: ast.stmt) -> bool:

@@ -20,6 +20,7 @@ class Index:
 
     def __init__(self, tree: Tree) -> None:
         self.tree = tree
+        self._uses: dict[tuple[Scope | None, str], list[ast.Name | ast.Attribute]] = {}
 
     @cached_property
     def has_arrays(self) -> bool:
@@ -41,16 +42,22 @@ class Index:
         return found.name if found is not None else ""
 
     @cached_property
-    def uses(self) -> dict[tuple[Scope, str], list[ast.Name | ast.Attribute]]:
-        """Where each name of each function is read, alone or as the start of a chain."""
-        found: dict[tuple[Scope, str], list[ast.Name | ast.Attribute]] = {}
+    def _chains(self) -> dict[str, list[ast.Name | ast.Attribute]]:
+        """Names and dotted chains by their first part."""
+        found: dict[str, list[ast.Name | ast.Attribute]] = {}
         for node in self.tree.names:
             base: ast.expr = node
-            while isinstance(base, ast.Attribute):
+            while base.__class__ is ast.Attribute:
                 base = base.value
-            if isinstance(base, ast.Name) and (home := scope_of(self.tree, node).find(base.id)) is not None:
-                found.setdefault((home, base.id), []).append(node)
+            found.setdefault(base.id, []).append(node)  # type: ignore[attr-defined]
         return found
+
+    def uses(self, home: Scope | None, name: str) -> list[ast.Name | ast.Attribute]:
+        """Where a name of a scope is read, alone or as the start of a chain."""
+        if (home, name) not in self._uses:
+            chains = self._chains.get(name, ())
+            self._uses[home, name] = [node for node in chains if scope_of(self.tree, node).find(name) is home]
+        return self._uses[home, name]
 
     @cached_property
     def callers(self) -> dict[ast.AST, list[ast.Call]]:

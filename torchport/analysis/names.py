@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from torchport.analysis.scopes import Binding, Scope, Tree
 
@@ -73,7 +73,14 @@ def qualify(tree: Tree, node: ast.expr, scope: Scope | None = None) -> Qualified
         base = base.value
     if not isinstance(base, ast.Name) or (base.id not in tree.imported and base.id != "torch"):
         return None
-    scope = scope or tree.scopes.get(node) or tree.scopes.get(base) or tree.scope
+    if scope is not None:
+        return _found(tree, node, base, scope)
+    if node not in tree.qualified:
+        tree.qualified[node] = _found(tree, node, base, tree.scopes.get(node) or tree.scopes.get(base) or tree.scope)
+    return cast("Qualified | None", tree.qualified[node])
+
+
+def _found(tree: Tree, node: ast.expr, base: ast.Name, scope: Scope) -> Qualified | None:
     home = scope.find(base.id)
     if home is None:
         return _from_star(tree, chain(node)) if base.id == "torch" else None

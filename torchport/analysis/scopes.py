@@ -90,6 +90,8 @@ class Tree:
     kinds: dict[type[ast.AST], list[ast.AST]] = field(default_factory=lambda: {kind: [] for kind in COLLECTED})
     """All nodes of the kinds in ``COLLECTED``."""
 
+    qualified: dict[ast.AST, object] = field(default_factory=dict)
+    """What :func:`torchport.analysis.names.qualify` has found out, by node."""
     _reads: dict[str, list[ast.Name | ast.Attribute]] = field(default_factory=dict)
     _calls: dict[str, list[ast.Call]] = field(default_factory=dict)
 
@@ -214,6 +216,14 @@ def _children(node: ast.AST) -> list[ast.AST]:
     return found
 
 
+def walk(node: ast.AST) -> list[ast.AST]:
+    """As ``ast.walk``, in a fraction of its time; contexts and operators are left out."""
+    found = [node]
+    for each in found:
+        found += _children(each)
+    return found
+
+
 _PLAIN = frozenset(
     [
         "arg",
@@ -251,7 +261,7 @@ class _Fields(dict[type[ast.AST], tuple[str, ...]]):
         return self[kind]
 
 
-_FIELDS = _Fields({ast.MatchSingleton: ()})
+_FIELDS = _Fields({ast.MatchSingleton: (), ast.Constant: ()})
 
 
 def _scoped(node: ast.AST, scope: Scope) -> list[tuple[ast.AST, Scope]]:

@@ -52,8 +52,6 @@ class Context:
     claimed: set[ast.AST] = field(default_factory=set)
     """Names that a transformer rewrites or reports together with what is around them."""
 
-    _qualified: dict[ast.expr, Qualified | None] = field(default_factory=dict)
-
     @cached_property
     def spell(self) -> Spelling:
         """How the target's words are written in this file."""
@@ -66,9 +64,7 @@ class Context:
 
     def qualify(self, node: ast.expr) -> Qualified | None:
         """The qualified name of a dotted chain, or None."""
-        if node not in self._qualified:
-            self._qualified[node] = qualify(self.tree, node)
-        return self._qualified[node]
+        return qualify(self.tree, node)
 
     def named(self, node: ast.AST, *names: str) -> bool:
         """Whether ``node`` certainly stands for one of ``names``."""
@@ -81,8 +77,12 @@ class Context:
     def resolved(self) -> dict[str, list[tuple[ast.Name | ast.Attribute, Qualified]]]:
         """Every dotted chain and name that has a qualified name, by that name, in order of the source."""
         found: dict[str, list[tuple[ast.Name | ast.Attribute, Qualified]]] = {}
+        imported = {*self.tree.imported, "torch"}
         for node in self.tree.names:
-            if (qualified := self.qualify(node)) is not None:
+            base: ast.expr = node
+            while base.__class__ is ast.Attribute:
+                base = base.value
+            if base.id in imported and (qualified := self.qualify(node)) is not None:  # type: ignore[attr-defined]
                 found.setdefault(qualified.name, []).append((node, qualified))
         return found
 

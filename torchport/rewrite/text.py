@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import bisect
 import re
+from functools import cached_property
 
 from torchport.model import Edit
 
@@ -12,11 +13,15 @@ LINE_END = re.compile(rb"\r\n|\n|\r")
 
 
 class Text:
-    """The source as UTF-8 bytes, with the offset at which each line starts."""
+    """The source as UTF-8 bytes."""
 
     def __init__(self, source: str) -> None:
         self.bytes = source.encode()
-        self.starts = [0, *(m.end() for m in LINE_END.finditer(self.bytes))]
+
+    @cached_property
+    def starts(self) -> list[int]:
+        """Where each line starts."""
+        return [0, *(m.end() for m in LINE_END.finditer(self.bytes))]
 
     def span(self, node: ast.expr | ast.stmt | ast.pattern) -> tuple[int, int]:
         """First and last byte of ``node``."""

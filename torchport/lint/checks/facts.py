@@ -10,7 +10,7 @@ from functools import cached_property
 from torchport.analysis.evaluate import Flow
 from torchport.analysis.hot import Heat, Heats
 from torchport.analysis.scopes import Tree
-from torchport.analysis.values import UNKNOWN, Value
+from torchport.analysis.values import UNKNOWN, Origin, Value
 from torchport.model import Effect, Finding, Rule
 from torchport.rewrite.context import Context
 
@@ -23,6 +23,8 @@ class Facts:
         self.flow = Flow(tree)
         self.heats = Heats(self.flow)
         self._heat: dict[ast.AST, Heat] = {}
+        self.varying: dict[ast.AST, Origin] = {}
+        """Where the changes of a number come from, as far as a check has asked."""
 
     @cached_property
     def calls(self) -> dict[str, list[ast.Call]]:

@@ -33,19 +33,20 @@ def size_from_data(rule: Rule, context: Context) -> Iterator[Finding]:
 def _numbers(rule: Rule, context: Context, origins: tuple[Origin, ...]) -> Iterator[Finding]:
     known = facts(context)
     for node in context.tree.every(ast.Subscript):
-        if isinstance(node.ctx, ast.Del) or _fixed(node.slice):
+        if _fixed(node.slice):
             continue
         base = known.value(node.value)
         if (
-            moved_after(context.tree, node)
-            or base.kind != "tensor"
+            base.kind != "tensor"
             or base.where == "host"
+            or isinstance(node.ctx, ast.Del)
+            or moved_after(context.tree, node)
             or not _graph(context, known, node, base)
         ):
             continue
         if any(varies(known, part) in origins for part in _bounds(known, node.slice)):
             yield _selected(rule, context, known, node) if "loop" in origins else report(rule, context, node)
-    for name in context.tree.names:
+    for name in context.tree.names if b"**" in context.text.bytes else ():
         power = context.tree.parents[name]
         if not isinstance(power, ast.BinOp) or not isinstance(power.op, ast.Pow) or power.right is not name:
             continue

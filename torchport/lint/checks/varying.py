@@ -6,7 +6,7 @@ import ast
 
 from torchport.analysis.index import argument_of
 from torchport.analysis.reaching import LOOPS, scope_of
-from torchport.analysis.scopes import FUNCTIONS
+from torchport.analysis.scopes import FUNCTIONS, walk
 from torchport.analysis.values import Origin
 from torchport.lint.checks.facts import Facts
 
@@ -19,12 +19,20 @@ def varies(known: Facts, node: ast.expr, depth: int = DEPTH) -> Origin:
         return ""
     if isinstance(node, ast.Constant):
         return ""
+    if depth == DEPTH:
+        if node not in known.varying:
+            known.varying[node] = _varies(known, node, depth)
+        return known.varying[node]
+    return _varies(known, node, depth)
+
+
+def _varies(known: Facts, node: ast.expr, depth: int) -> Origin:
     value = known.value(node)
     if value.is_tensor or value.kind in ("array", "model", "none"):
         return ""
     if value.kind == "number" and value.origin in ("data", "random") and not isinstance(node, ast.Name):
         return value.origin
-    for name in ast.walk(node):
+    for name in walk(node):
         if isinstance(name, ast.Attribute) and _counts(known, name):
             return "loop"
         if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Load):
