@@ -56,6 +56,12 @@ class Flow(Evidence):
         """What is being looked for, with how deep it is in the search."""
         self._rests_on = DEPTH
         self._work = 0
+        self._made: list[ast.AST] = []
+        """What the search that goes on has found out."""
+        self._cut: list[ast.AST] = []
+        """Where it went too deep."""
+        self._in_order: set[ast.AST | None] = set()
+        """Functions whose statements were looked at in their order."""
 
     def value(self, node: ast.expr | None) -> Value:
         """What ``node`` may be. What depends on itself alone counts as nothing."""
@@ -72,7 +78,28 @@ class Flow(Evidence):
             return circular
         depth = len(self._open)
         if depth > DEPTH:
+            self._cut.append(node)
             return UNKNOWN
+        found = self._search(node, find, depth)
+        return self._again(node, find) if self._cut and depth == 0 else found
+
+    def _again(self, node: ast.AST, find: Callable[[], Value]) -> Value:
+        """The value of a search that went too deep: once more, after the statements of that function in their order."""
+        function = self.tree.function(self._cut[0])
+        self._cut.clear()
+        if function in self._in_order:
+            return self._known.get(node, UNKNOWN)
+        self._in_order.add(function)
+        for found in self._made:
+            del self._known[found]
+        self._made.clear()
+        for statement in self.assignments.get(function, ()):
+            self.value(statement.value)
+        return self.once(node, find)
+
+    def _search(self, node: ast.AST, find: Callable[[], Value], depth: int) -> Value:
+        if depth == 0:
+            self._made.clear()
         self._open[node] = depth
         self._work += 1
         around, self._rests_on = self._rests_on, DEPTH
@@ -80,6 +107,7 @@ class Flow(Evidence):
         del self._open[node]
         if self._rests_on >= depth or self._work > ENOUGH:
             self._known[node] = found
+            self._made.append(node)
             self._rests_on = around
         else:
             self._rests_on = min(around, self._rests_on)
@@ -88,6 +116,7 @@ class Flow(Evidence):
     def forget(self) -> None:
         """Give up what is being looked for, after a search that went too deep for Python."""
         self._open.clear()
+        self._cut.clear()
         self._rests_on = DEPTH
 
     def _value(self, node: ast.expr) -> Value:

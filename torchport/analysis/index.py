@@ -81,6 +81,14 @@ class Index:
         return found
 
     @cached_property
+    def assignments(self) -> dict[ast.AST | None, list[ast.Assign]]:
+        """The assignments of each function, in order of the source."""
+        found: dict[ast.AST | None, list[ast.Assign]] = {}
+        for node in sorted(self.tree.every(ast.Assign), key=lambda n: n.lineno):
+            found.setdefault(self.tree.function(node), []).append(node)
+        return found
+
+    @cached_property
     def generators(self) -> set[ast.AST | None]:
         """The functions that yield."""
         return {self.tree.function(n) for n in (*self.tree.every(ast.Yield), *self.tree.every(ast.YieldFrom))}

@@ -39,10 +39,10 @@ def clipping(known: Facts, branch: ast.If) -> ast.BinOp | None:
     test = branch.test
     if branch.orelse or len(branch.body) != 1 or not isinstance(test, ast.Compare) or len(test.ops) != 1:
         return None
-    if not isinstance(test.ops[0], ast.Gt) or not wanted(known.value(test.left)) or not known.value(test.left).scalar:
+    division = _factor(branch.body[0]) if isinstance(test.ops[0], ast.Gt) else None
+    if division is None or not wanted(known.value(test.left)) or not known.value(test.left).scalar:
         return None
-    division = _factor(branch.body[0])
-    if division is None or ast.dump(division.right) != ast.dump(test.left):
+    if ast.dump(division.right) != ast.dump(test.left):
         return None
     bound = test.comparators[0]
     if ast.dump(division.left) != ast.dump(bound) or known.value(bound).kind not in ("number", "unknown"):

@@ -18,10 +18,11 @@ def tensor_conditions(rule: Rule, context: Context) -> Iterator[Finding]:
     """``if loss > 1``, ``while err > tol``, ``assert x.min() >= 0``, ``if torch.isnan(loss).any()``."""
     known = facts(context)
     for node, test in _tests(context, known):
-        heat = known.heat(node)
+        parts = [part for part in _decisive(test) if not _plain(part)]
+        heat = known.heat(node) if parts else ""
         if not heat and not isinstance(node, ast.While):
             continue
-        for part in _decisive(test):
+        for part in parts:
             if _decides(known, part):
                 looping = isinstance(node, ast.While) and known.value(part).where == "device"
                 if heat or looping:

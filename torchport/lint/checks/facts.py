@@ -25,6 +25,8 @@ class Facts:
         self._heat: dict[ast.AST, Heat] = {}
         self.varying: dict[ast.AST, Origin] = {}
         """Where the changes of a number come from, as far as a check has asked."""
+        self.unsteady: dict[object, bool] = {}
+        """Whether a name, or an attribute of a class, may be a number that changes, by its form alone."""
 
     @cached_property
     def calls(self) -> dict[str, list[ast.Call]]:

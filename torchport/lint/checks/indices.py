@@ -10,7 +10,7 @@ from torchport.analysis.reaching import scope_of
 from torchport.analysis.values import Origin, Value
 from torchport.lint.checks.facts import Facts, facts, moved_after, report
 from torchport.lint.checks.spelling import torch_name
-from torchport.lint.checks.varying import is_batches, loop_of, varies
+from torchport.lint.checks.varying import is_batches, loop_of, may_vary, varies
 from torchport.model import Finding, Rule
 from torchport.rewrite.context import Context, New
 
@@ -33,7 +33,7 @@ def size_from_data(rule: Rule, context: Context) -> Iterator[Finding]:
 def _numbers(rule: Rule, context: Context, origins: tuple[Origin, ...]) -> Iterator[Finding]:
     known = facts(context)
     for node in context.tree.every(ast.Subscript):
-        if _fixed(node.slice):
+        if _fixed(node.slice) or not any(may_vary(known, part) for part in _bounds(node.slice)):
             continue
         base = known.value(node.value)
         if (
@@ -44,16 +44,19 @@ def _numbers(rule: Rule, context: Context, origins: tuple[Origin, ...]) -> Itera
             or not _graph(context, known, node, base)
         ):
             continue
-        if any(varies(known, part) in origins for part in _bounds(known, node.slice)):
+        if any(varies(known, part) in origins for part in _bounds(node.slice)):
             yield _selected(rule, context, known, node) if "loop" in origins else report(rule, context, node)
     for name in context.tree.names if b"**" in context.text.bytes else ():
         power = context.tree.parents[name]
         if not isinstance(power, ast.BinOp) or not isinstance(power.op, ast.Pow) or power.right is not name:
             continue
+        if not may_vary(known, name):
+            continue
         if known.value(power.left).on_device and known.heat(power) and varies(known, name) in origins:
             yield report(rule, context, power)
     for call in known.named(*SIZES, *SHAPED, *SHIFTS):
-        if not known.heat(call):
+        given = [*call.args, *(k.value for k in call.keywords)]
+        if not any(may_vary(known, a) for a in given) or not known.heat(call):
             continue
         arguments = _sizes(context, known, call)
         if any(varies(known, a) in origins for a in arguments):
@@ -88,12 +91,12 @@ def _graph(context: Context, known: Facts, node: ast.Subscript, base: Value) -> 
     return base.where == "device" and loop is not None and is_batches(known, loop)
 
 
-def _bounds(known: Facts, index: ast.expr) -> Iterator[ast.expr]:
+def _bounds(index: ast.expr) -> Iterator[ast.expr]:
     """The Python numbers of an index."""
     match index:
         case ast.Tuple():
             for part in index.elts:
-                yield from _bounds(known, part)
+                yield from _bounds(part)
         case ast.Slice():
             yield from (part for part in (index.lower, index.upper, index.step) if part is not None)
         case ast.Constant():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from torchport.analysis.calling import DTYPES
 from torchport.analysis.values import Value
 from torchport.lint.checks.facts import Facts, facts, report
 from torchport.model import Finding, Rule
@@ -22,6 +23,8 @@ def host_reads(rule: Rule, context: Context) -> Iterator[Finding]:
         func = call.func
         if not isinstance(func, ast.Attribute) or (func.attr != "to" and _arguments(call, func.attr)):
             continue
+        if func.attr == "to" and all(map(_is_dtype, call.args)) and not call.keywords:
+            continue
         if not known.heat(call):
             continue
         if func.attr == "to" and known.value(call).where != "host":
@@ -35,6 +38,13 @@ def host_reads(rule: Rule, context: Context) -> Iterator[Finding]:
     for call in context.calls(*(n for n in context.resolved if n.startswith("math.") or n in ARRAYS)):
         for argument in call.args[:1]:
             yield from _implicit(rule, context, known, call, argument)
+
+
+def _is_dtype(node: ast.expr) -> bool:
+    """``torch.float32`` and ``x.dtype``, by their form: they leave a tensor where it is."""
+    if not isinstance(node, ast.Attribute):
+        return False
+    return node.attr == "dtype" or (node.attr in DTYPES and getattr(node.value, "id", "") == "torch")
 
 
 def _arguments(call: ast.Call, method: str) -> bool:

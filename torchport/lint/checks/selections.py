@@ -57,23 +57,28 @@ def mask_reads(rule: Rule, context: Context) -> Iterator[Finding]:
     for node in context.tree.every(ast.Subscript):
         if not isinstance(node.ctx, ast.Load) or moved_after(context.tree, node):
             continue
-        if known.heat(node) and is_mask_index(known, node):
+        if _has_mask(node) and known.heat(node) and is_mask_index(known, node):
             yield report(rule, context, node)
 
 
 def is_mask_index(known: Facts, node: ast.Subscript) -> bool:
     """Whether a tensor is indexed by a tensor of bools."""
-    indices = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-    if not any(_may_be_mask(index) for index in indices):
+    if not _has_mask(node):
         return False
+    indices = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
     if known.value(node.value).where == "host" or known.value(node.value).kind not in ("tensor", "output", "unknown"):
         return False
     values = [known.value(index) for index in indices]
     return any(v.kind == "tensor" and v.dtype == "bool" and v.where != "host" for v in values)
 
 
-def _may_be_mask(node: ast.expr) -> bool:
+def _has_mask(node: ast.Subscript) -> bool:
     """A cheap look before values are asked for."""
+    indices = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    return any(map(_may_be_mask, indices))
+
+
+def _may_be_mask(node: ast.expr) -> bool:
     return isinstance(node, ast.Name | ast.Attribute | ast.Call | ast.Compare | ast.UnaryOp | ast.BinOp | ast.Subscript)
 
 

@@ -11,6 +11,72 @@ from torchport.analysis.values import Origin
 from torchport.lint.checks.facts import Facts
 
 DEPTH = 4
+STEADY = frozenset(("len", "isinstance", "hasattr", "type", "str", "repr"))
+"""Builtins whose result is not read from a tensor, not counted and not drawn."""
+SHAPES = frozenset(
+    ("size", "dim", "numel", "view", "reshape", "permute", "transpose", "flatten", "unsqueeze", "squeeze")
+)
+"""Methods that give tensors, or what is known of a tensor without its values."""
+
+
+def may_vary(known: Facts, node: ast.expr) -> bool:
+    """A cheap look before values are asked for: False where :func:`varies` finds nothing for certain."""
+    for part in walk(node):
+        match part:
+            case ast.Name():
+                if _name_may_vary(known, part):
+                    return True
+            case ast.Call(func=ast.Name() as function):
+                if function.id not in STEADY:
+                    return True
+            case ast.Call(func=ast.Attribute() as method):
+                if method.attr not in SHAPES or known.flow.class_of(method.value) is not None:
+                    return True
+            case ast.Call():
+                return True
+            case ast.Attribute(value=ast.Name(id="self")):
+                if known.flow.class_of(part.value) is None or _attribute_may_vary(known, part):
+                    return True
+    return False
+
+
+def _attribute_may_vary(known: Facts, node: ast.Attribute) -> bool:
+    owner = known.flow.class_of(node.value)
+    assert owner is not None
+    key = owner, node.attr
+    if key not in known.unsteady:
+        known.unsteady[key] = False
+        counted = any(getattr(s.target, "attr", "") == node.attr for s in known.tree.every(ast.AugAssign))
+        given = known.flow.assigned.get(key, ())
+        known.unsteady[key] = counted or any(may_vary(known, value) for value in given)
+    return known.unsteady[key]
+
+
+def _name_may_vary(known: Facts, name: ast.Name) -> bool:
+    parent = known.tree.parents.get(name)
+    if isinstance(parent, ast.Attribute) or (isinstance(parent, ast.Call) and parent.func is name):
+        return False
+    home = scope_of(known.tree, name).find(name.id)
+    if home is None:
+        return False
+    key = home, name.id
+    if key not in known.unsteady:
+        known.unsteady[key] = False
+        known.unsteady[key] = any(_binding_may_vary(known, b.node, home.node) for b in home.names[name.id])
+    return known.unsteady[key]
+
+
+def _binding_may_vary(known: Facts, node: ast.AST, function: ast.AST) -> bool:
+    if isinstance(node, ast.arg):
+        return function in known.flow.callers
+    if not isinstance(node, ast.Name):
+        return False
+    parent = known.tree.parents.get(node)
+    while isinstance(parent, ast.Tuple | ast.List | ast.Starred):
+        parent = known.tree.parents.get(parent)
+    if isinstance(parent, ast.Assign | ast.AnnAssign | ast.NamedExpr):
+        return parent.value is not None and may_vary(known, parent.value)
+    return not isinstance(parent, ast.withitem)
 
 
 def varies(known: Facts, node: ast.expr, depth: int = DEPTH) -> Origin:
