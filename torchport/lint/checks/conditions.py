@@ -18,10 +18,14 @@ def tensor_conditions(rule: Rule, context: Context) -> Iterator[Finding]:
     """``if loss > 1``, ``while err > tol``, ``assert x.min() >= 0``, ``if torch.isnan(loss).any()``."""
     known = facts(context)
     for node, test in _tests(context, known):
-        for part in _decisive(test):
+        parts = [part for part in _decisive(test) if not _plain(part)]
+        heat = known.heat(node) if parts else ""
+        if not heat and not isinstance(node, ast.While):
+            continue
+        for part in parts:
             if _decides(known, part):
                 looping = isinstance(node, ast.While) and known.value(part).where == "device"
-                if looping or known.heat(node):
+                if heat or looping:
                     yield report(rule, context, part)
 
 
@@ -34,7 +38,7 @@ def comparisons_in_python(rule: Rule, context: Context) -> Iterator[Finding]:
         values = [known.value(a) for a in call.args]
         listed = call.args[0] if len(call.args) == 1 else None
         if call.func.id in ("any", "all") and isinstance(listed, ast.GeneratorExp | ast.ListComp):
-            if any(_decides(known, part) for part in _decisive(listed.elt)) and known.heat(call):
+            if known.heat(call) and any(_decides(known, part) for part in _decisive(listed.elt)):
                 yield report(rule, context, call)
             continue
         if len(values) == 1 and values[0].kind == "list" and not values[0].fixed:

@@ -19,7 +19,7 @@ def mask_writes(rule: Rule, context: Context) -> Iterator[Finding]:
     """``x[mask] = value``: masked_fill_, torch.where, or the shim, which asks the running program what the index is."""
     known = facts(context)
     for node in context.tree.every(ast.Subscript):
-        if not isinstance(node.ctx, ast.Store) or not is_mask_index(known, node) or not known.heat(node):
+        if not isinstance(node.ctx, ast.Store) or not known.heat(node) or not is_mask_index(known, node):
             continue
         statement = context.tree.parents[node]
         if isinstance(statement, ast.Assign) and len(statement.targets) == 1:

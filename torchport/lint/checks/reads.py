@@ -73,7 +73,7 @@ def _attribute(call: ast.Call) -> str:
 
 
 def _implicit(rule: Rule, context: Context, known: Facts, call: ast.Call, argument: ast.expr) -> Iterator[Finding]:
-    if wanted(known.value(argument)) and known.heat(call):
+    if known.heat(call) and wanted(known.value(argument)):
         yield report(rule, context, call)
 
 

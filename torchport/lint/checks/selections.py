@@ -57,7 +57,7 @@ def mask_reads(rule: Rule, context: Context) -> Iterator[Finding]:
     for node in context.tree.every(ast.Subscript):
         if not isinstance(node.ctx, ast.Load) or moved_after(context.tree, node):
             continue
-        if is_mask_index(known, node) and known.heat(node):
+        if _has_mask(node) and known.heat(node) and is_mask_index(known, node):
             yield report(rule, context, node)
 
 

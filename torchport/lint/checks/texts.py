@@ -55,7 +55,7 @@ def _shown(arguments: list[ast.expr]) -> Iterator[ast.expr]:
 
 
 def _show(rule: Rule, context: Context, known: Facts, node: ast.expr, seen: set[ast.AST]) -> Iterator[Finding]:
-    if node not in seen and _holds(known.value(node)) and known.heat(node):
+    if node not in seen and known.heat(node) and _holds(known.value(node)):
         seen.add(node)
         yield report(rule, context, node)
 
