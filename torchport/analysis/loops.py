@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from torchport.analysis.devices import NAMED
 from torchport.analysis.names import chain, qualify
-from torchport.analysis.scopes import FUNCTIONS, Tree
+from torchport.analysis.scopes import FUNCTIONS, Tree, walk
 
 OPTIMIZER = re.compile(r"optim|(^|_)opt[A-Z]?($|_|\d)|optimizer|scaler|(^|_)sgd|(^|_)adam", re.IGNORECASE)
 ONE = re.compile(r"(^|_)(opt|optim|optimizer)[A-Z]?\d?$", re.IGNORECASE)
@@ -119,8 +119,8 @@ def marks_steps(tree: Tree, iterable: ast.expr) -> bool:
 def _boundaries(tree: Tree) -> list[ast.Call]:
     """Calls that mark a step."""
     marks = []
-    for call in tree.calls:
-        if _last_name(call.func) in ("sync", "step", "mark_step", "optimizer_step"):
+    for word in ("sync", "step", "mark_step", "optimizer_step"):
+        for call in tree.calls_of(word):
             found = qualify(tree, call.func)
             if found is not None and found.name in BOUNDARY:
                 marks.append(call)
@@ -300,21 +300,28 @@ def _is_used(tree: Tree, call: ast.Call, name: str) -> bool:
 def without_gradients(tree: Tree, node: ast.AST) -> bool:
     """Whether ``node`` stands where no gradients are computed."""
     for parent in [node, *tree.ancestors(node)]:
-        if isinstance(parent, ast.With | ast.AsyncWith) and any(
-            "no_grad" in ast.unparse(i) or "inference_mode" in ast.unparse(i) for i in parent.items
-        ):
+        if isinstance(parent, ast.With | ast.AsyncWith) and any(map(_disables, parent.items)):
             return True
         if isinstance(parent, FUNCTIONS):
-            return any(
-                "no_grad" in ast.unparse(d) or "inference_mode" in ast.unparse(d) for d in parent.decorator_list
-            ) or _switches_to_eval(parent)
+            return any(map(_disables, parent.decorator_list)) or _switches_to_eval(parent)
     return False
+
+
+def _disables(node: ast.AST) -> bool:
+    """Whether ``no_grad`` or ``inference_mode`` is named."""
+    return any(
+        word in name
+        for n in walk(node)
+        for name in (getattr(n, "attr", None) or getattr(n, "id", None),)
+        if name
+        for word in ("no_grad", "inference_mode")
+    )
 
 
 def _switches_to_eval(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     return any(
         isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr == "eval" and not n.args
-        for n in ast.walk(function)
+        for n in walk(function)
     )
 
 

@@ -193,11 +193,19 @@ def growing(rule: Rule, context: Context) -> Iterator[Finding]:
         listed = call.args[0]
         if not isinstance(statement, ast.Assign) or not isinstance(listed, ast.Tuple | ast.List):
             continue
-        targets = {ast.unparse(target) for target in statement.targets}
-        if not any(ast.unparse(item) in targets for item in listed.elts) or known.value(call).where == "host":
+        if not any(_same(item, target) for item in listed.elts for target in statement.targets):
+            continue
+        if known.value(call).where == "host":
             continue
         if _grows(known, call, statement):
             yield report(rule, context, call)
+
+
+def _same(one: ast.expr, other: ast.expr) -> bool:
+    """Whether two expressions are written alike, whatever is done with them."""
+    if isinstance(one, ast.Name) and isinstance(other, ast.Name):
+        return one.id == other.id
+    return one.__class__ is other.__class__ and ast.unparse(one) == ast.unparse(other)
 
 
 def _grows(known: Facts, call: ast.Call, statement: ast.Assign) -> bool:
