@@ -183,7 +183,7 @@ def _over_optimizers(loop: Loop) -> bool:
 
 
 def _over_settings(loop: Loop) -> bool:
-    """``for device in devices``, ``for scale in (1, 2)``: what is written out is tried; alone, ``backward`` is no step."""
+    """``for device in devices``, ``for scale in (1, 2)``: these are tried; ``backward`` alone is no step."""
     if not isinstance(loop, ast.For):
         return False
     if _over_optimizers(loop):

@@ -12,7 +12,7 @@ from torchport.rewrite.collectives import GROUP
 from torchport.rewrite.context import Context, New
 from torchport.rewrite.cst import change_call, keyword_of, with_value
 from torchport.rewrite.precision import starred
-from torchport.rewrite.processes import counts_before_launch, group_alone, ids_alone, spawn_alone
+from torchport.rewrite.processes import counts_before_launch, group_alone, ids_alone, spawn_alone, touched_before_launch
 
 if TYPE_CHECKING:
     import libcst as cst
@@ -148,6 +148,8 @@ def spawn(rule: Rule, context: Context) -> Iterator[Finding]:
     yield from counts_before_launch(rule, context)
     rpc = any(name.startswith("torch.distributed.rpc") for name in context.resolved)
     gloo = _only_gloo(context)
+    if not (rpc or gloo):
+        yield from touched_before_launch(rule, context)
     for node, found in context.uses("torch.multiprocessing.spawn"):
         if rpc or gloo:
             context.claimed.add(node)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from torchport.analysis.names import chain
+from torchport.analysis.reaching import scope_of
 from torchport.model import Finding, Rule
 from torchport.rewrite.context import Context
 from torchport.rewrite.cst import argument, change_call, keyword_of, with_keyword
@@ -37,6 +38,12 @@ COUNTED = (
     "it hands on the number of GPUs, which is not known before the launch; take torch_xla.runtime.world_size() in the "
     "function that is launched"
 )
+LAUNCHES = (SPAWN, "torch_xla.launch", "torchport.shim.launch", "accelerate.notebook_launcher")
+TOUCHED = (
+    "it touches the device before the processes are started, each of which needs its device for itself; do it inside "
+    "the function that is launched"
+)
+MAKERS = ("torch.device", "torchport.shim.device", "torch_xla.device")
 EARLY = "it starts the runtime, after which torch_xla.launch refuses to run; take torch_xla.runtime.world_size() inside"
 
 
@@ -161,3 +168,43 @@ def counts_before_launch(rule: Rule, context: Context) -> Iterator[Finding]:
             around = context.tree.parents[call]
             if not (isinstance(around, ast.keyword) and around.arg == "nprocs"):
                 yield context.leave(rule, call, EARLY)
+
+
+def touched_before_launch(rule: Rule, context: Context) -> Iterator[Finding]:
+    """``model.cuda()`` at module level, or above the launch in its function: the parent then holds the device."""
+    launches = list(context.calls(*LAUNCHES))
+    first = {context.tree.function(call): call.lineno for call in reversed(launches)}
+    if not launches:
+        return
+    for call in context.tree.calls:
+        function = context.tree.function(call)
+        before = (function is None or function in first) and call.lineno < first.get(function, call.lineno + 1)
+        if before and _touches(context, call):
+            yield context.leave(rule, call, TOUCHED, effect="error")
+
+
+def _touches(context: Context, call: ast.Call) -> bool:
+    """Whether a call puts something on the device."""
+    found = context.qualify(call.func) if isinstance(call.func, ast.Name | ast.Attribute) else None
+    if found is not None:
+        made = found.name.startswith("torch.") and found.name not in (*MAKERS, "torch.load", "torch.Generator")
+        return made and any(k.arg == "device" and _is_device(context, k.value) for k in call.keywords)
+    if not isinstance(call.func, ast.Attribute):
+        return False
+    if call.func.attr == "cuda":
+        return chain(call.func)[:1] != ["self"]
+    given = [*call.args[:1], *(k.value for k in call.keywords if k.arg == "device")]
+    return call.func.attr == "to" and any(_is_device(context, value) for value in given)
+
+
+def _is_device(context: Context, node: ast.expr) -> bool:
+    """Whether a value is the accelerator, as it is written or by what its variable was given."""
+    if isinstance(node, ast.Constant):
+        return str(node.value).startswith(("cuda", "xla", "tpu"))
+    if isinstance(node, ast.Call):
+        return context.named(node.func, *MAKERS) and all(_is_device(context, a) for a in node.args[:1])
+    if not isinstance(node, ast.Name):
+        return False
+    home = scope_of(context.tree, node).find(node.id)
+    values = [getattr(context.tree.parents.get(b.node), "value", None) for b in home.names[node.id]] if home else []
+    return any(isinstance(v, ast.Call | ast.Constant) and _is_device(context, v) for v in values)

@@ -30,6 +30,7 @@ OTHER_ERROR = "errors of a TPU have other words; decide what the program should 
 SEARCHES = ("search", "match", "find", "startswith", "fullmatch")
 OTHER_BACKEND = "already-on-xla"
 CODE = re.compile(r"torch\.(backends\.)?cuda\b(?!\.\w+Tensor$)|\.cuda\(")
+LAUNCHER = re.compile(r"\btorchrun\b|torch\.distributed\.(launch|run)\b|accelerate launch")
 RUNS = re.compile(
     r"(^|\.)(eval|exec|_eval|compile|run|Popen|call|check_call|check_output|system|patch|setattr|object)$"
 )
@@ -197,6 +198,20 @@ def nvidia_smi(rule: Rule, context: Context) -> Iterator[Finding]:
         command = isinstance(node, ast.Constant) and re.fullmatch(r"nvidia-smi(\s+-.*)?", str(node.value))
         if command and any(isinstance(n, ast.Call) for n in context.tree.ancestors(node)):
             yield context.leave(rule, node, rule.reason)
+
+
+def launch_command(rule: Rule, context: Context) -> Iterator[Finding]:
+    """``torchrun`` in a command that the program runs; a note, but for TorchTPU, which wants its environment first."""
+    for call in context.tree.calls:
+        if not RUNS.search(ast.unparse(call.func)):
+            continue
+        for node in ast.walk(call):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and LAUNCHER.search(node.value):
+                yield context.leave(rule, node, rule.reason, effect="error" if context.target == "tpu" else None)
+    for assign in context.tree.every(ast.Assign):
+        texts = [n.value for n in ast.walk(assign.value) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
+        if isinstance(assign.value, ast.Constant | ast.JoinedStr | ast.List) and any(map(LAUNCHER.search, texts)):
+            yield context.leave(rule, assign.value, rule.reason)
 
 
 def _is_documentation(context: Context, node: ast.AST) -> bool:

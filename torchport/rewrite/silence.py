@@ -31,7 +31,7 @@ class Silence(NamedTuple):
         return {key(f) for f in findings if f.code in self.off or any(covers(c, f) for c in self.comments)}
 
     def halved(self, findings: Sequence[Finding], text: Text) -> dict[Key, int]:
-        """Findings that change a silenced line as well, with that line: what becomes of their other lines rests on it."""
+        """Findings that change a silenced line as well as others, with that line: the others stay with it."""
         found = {}
         for finding in findings if self.comments else ():
             if line := next((c.covers for c in self.comments if changes(c, finding, text)), 0):
@@ -42,9 +42,9 @@ class Silence(NamedTuple):
         """Comments that silence nothing although the user asked for a rule that they are about."""
         for comment in self.comments:
             about = [rule for rule in wanted if comment.names(rule.code, rule.name)]
-            if comment.verb in VERBS and about:
-                if not any(covers(comment, finding) or changes(comment, finding, text) for finding in findings):
-                    yield comment
+            used = any(covers(comment, finding) or changes(comment, finding, text) for finding in findings)
+            if comment.verb in VERBS and about and not used:
+                yield comment
 
 
 def said_at_the_end(rule: Rule, context: Context) -> Iterator[Finding]:

@@ -118,3 +118,22 @@ def profiler(rule: Rule, context: Context) -> Iterator[Finding]:
     for node in context.tree.strings:
         if isinstance(node, ast.Constant) and COLUMN.fullmatch(str(node.value)):
             yield context.leave(rule, node, COLUMN_REASON, effect="none")
+
+
+def inference_mode_alone(rule: Rule, context: Context) -> Iterator[Finding]:
+    """``torch.inference_mode()`` becomes ``torch.no_grad()`` for PyTorch/XLA. The linter has a rule of its own."""
+    for node, found in context.uses(*rule.rename["portable"]):
+        if context.spell.portable and not context.draft:
+            continue
+        context.claimed.add(node)
+        if context.target != "xla" or context.draft:
+            continue
+        up = context.tree.parents[node]
+        call = up if isinstance(up, ast.Call) and up.func is node else None
+        given = [*call.args, *(k.value for k in call.keywords)] if call else []
+        values = [value.value for value in given if isinstance(value, ast.Constant)]
+        if len(values) < len(given) or not (call or node in getattr(up, "decorator_list", [])):
+            yield context.leave(rule, node, rule.reason)
+        elif all(values):
+            text = f"{context.spell.torch}.no_grad" + ("()" if call else "")
+            yield context.rewrite(rule, node, New(call or node, text, False), doubt=found.doubt)

@@ -1,0 +1,93 @@
+"""Arguments by which a program asks a framework for GPUs: what is asked of the framework is for a person."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from torchport.model import Finding, Rule
+from torchport.rewrite.context import Context
+
+LIGHTNING = (
+    "Lightning drives TPUs through PyTorch/XLA, with accelerator='tpu', devices='auto', a precision of bf16 and no "
+    "strategy"
+)
+RAY = "it asks Ray for GPUs: ask for the resource that the TPU hosts of the cluster offer, resources={'TPU': n}"
+PREFETCHER = "its prefetcher works with streams of CUDA: give use_prefetcher=False, and move the batches in the loop"
+STARTS = "it starts a process for each GPU: with PyTorch/XLA call torch_xla.launch(function, start_method='fork')"
+NARROW = "float16 is for GPUs: a TPU computes in bfloat16, bf16=True"
+MIXED = "float16 is for GPUs: a TPU computes in bfloat16, mixed_precision='bf16'"
+OPTIMIZER = "this optimizer has kernels of CUDA: optim='adamw_torch' is AdamW without them"
+GPU = re.compile(r"gpu|cuda|ddp|dp", re.IGNORECASE)
+CUDA_OPTIMIZER = re.compile(r"8bit|bnb|apex|fused|paged")
+
+
+class Argument(NamedTuple):
+    """One argument of one function, what it is when it asks for a GPU, and what to do instead."""
+
+    names: tuple[str, ...]
+    keyword: str
+    asks: Callable[[object], bool]
+    reason: str
+
+
+def _any(value: object) -> bool:
+    return True
+
+
+def _true(value: object) -> bool:
+    return value is True
+
+
+def _gpu(value: object) -> bool:
+    return isinstance(value, str) and GPU.search(value) is not None
+
+
+def _half(value: object) -> bool:
+    return str(value).startswith("16") or value == "fp16"
+
+
+def _cuda_optimizer(value: object) -> bool:
+    return isinstance(value, str) and CUDA_OPTIMIZER.search(value) is not None
+
+
+TRAINERS = ("pytorch_lightning.Trainer", "lightning.pytorch.Trainer", "lightning.Trainer", "lightning.Fabric")
+ARGUMENTS = ("transformers.TrainingArguments", "transformers.Seq2SeqTrainingArguments")
+SCALING = ("ray.train.ScalingConfig", "ray.air.config.ScalingConfig", "ray.air.ScalingConfig")
+ASKING = (
+    Argument(TRAINERS, "gpus", _any, LIGHTNING),
+    Argument(TRAINERS, "accelerator", _gpu, LIGHTNING),
+    Argument(TRAINERS, "strategy", _any, LIGHTNING),
+    Argument(TRAINERS, "precision", _half, LIGHTNING),
+    Argument(ARGUMENTS, "fp16", _true, NARROW),
+    Argument(ARGUMENTS, "optim", _cuda_optimizer, OPTIMIZER),
+    Argument(("ray.remote",), "num_gpus", _any, RAY),
+    Argument(SCALING, "use_gpu", _true, RAY),
+    Argument(("accelerate.notebook_launcher",), "num_processes", _any, STARTS),
+    Argument(("accelerate.Accelerator",), "mixed_precision", _half, MIXED),
+)
+CALLED = {"ray.get_gpu_ids": RAY}
+LOADERS = ("timm.data.create_loader", "timm.data.loader.create_loader")
+
+
+def gpu_arguments(rule: Rule, context: Context) -> Iterator[Finding]:
+    """``Trainer(accelerator="gpu")``, ``TrainingArguments(fp16=True)``, ``ray.remote(num_gpus=1)``."""
+    for asking in ASKING:
+        for call in context.calls(*asking.names):
+            for keyword in call.keywords:
+                if keyword.arg == asking.keyword and _asks(asking, keyword.value):
+                    yield context.leave(rule, keyword.value, asking.reason)
+    for name, reason in CALLED.items():
+        for node, _ in context.uses(name):
+            yield context.leave(rule, node, reason)
+    for call in context.calls(*LOADERS):
+        given = next((k.value for k in call.keywords if k.arg == "use_prefetcher"), None)
+        if not (isinstance(given, ast.Constant) and given.value is False):
+            yield context.leave(rule, given or call.func, PREFETCHER)
+
+
+def _asks(asking: Argument, node: ast.expr) -> bool:
+    """Whether a value asks for a GPU; one that is not written out may, where any value would."""
+    return asking.asks(node.value) if isinstance(node, ast.Constant) else asking.asks is _any
