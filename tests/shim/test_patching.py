@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pathlib
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -304,3 +305,77 @@ def test_scripting_still_works(session: Any) -> None:
         return x.to(torch.float32) + torch.ones([2])
 
     assert double(torch.ones(2)).tolist() == [2, 2]
+
+
+def test_generators_of_cuda(session: Any) -> None:
+    generator = torch.Generator("cuda").manual_seed(4)
+    first = torch.rand(3, device="cuda", generator=generator).tolist()
+    again = torch.Generator(device=torch.device("cuda", 0)).manual_seed(4)
+    assert torch.rand(3, device="cuda", generator=again).tolist() == first
+    assert isinstance(generator, torch.Generator)
+    assert isinstance(torch.Generator(), torch.Generator)
+    assert logged(session)["torch.Generator('cuda')"][0] == "shim.Generator"
+
+    def draw(generator: torch.Generator | None) -> torch.Tensor:
+        return torch.rand(2, generator=generator)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # newer versions of torch say that it is deprecated
+        scripted = torch.jit.script(draw)
+    assert scripted(None).shape == (2,)
+    with torch.random.fork_rng(devices=[0]):
+        torch.rand(1)
+
+
+def test_kernels_of_attention(session: Any) -> None:
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    q = torch.randn(1, 2, 4, 8)
+    expected = nn.functional.scaled_dot_product_attention(q, q, q)
+    kernel = SDPBackend.EFFICIENT_ATTENTION  # CUDA's alone; TorchTPU's plug-in for the CPU has MATH alone
+    with sdpa_kernel(kernel):
+        found = nn.functional.scaled_dot_product_attention(*[q.cuda()] * 3)
+    assert torch.allclose(found.cpu(), expected, atol=1e-2)
+    assert sdpa_kernel([kernel])(lambda: 3)() == 3
+    with torch.backends.cuda.sdp_kernel(enable_flash=False, enable_math=True):
+        found = nn.functional.scaled_dot_product_attention(*[q.cuda()] * 3)
+    assert torch.allclose(found.cpu(), expected, atol=1e-2)
+
+
+CUDA_ONLY = {
+    "MemPool": lambda: torch.cuda.MemPool(),
+    "cudart": lambda: torch.cuda.cudart().cudaProfilerStart(),
+    "ExternalStream": lambda: torch.cuda.ExternalStream(1),
+    "current_blas_handle": lambda: torch.cuda.current_blas_handle(),
+    "caching_allocator_alloc": lambda: torch.cuda.caching_allocator_alloc(8),
+    "nccl.all_reduce": lambda: torch.cuda.nccl.all_reduce([torch.ones(1)]),
+}
+
+
+@pytest.mark.parametrize("what", CUDA_ONLY)
+def test_what_only_cuda_has_says_so(session: Any, name: str, what: str) -> None:
+    """Each version of torch fails in words of its own."""
+    with pytest.raises(shim.CudaOnlyError, match=f"torch.cuda.{what} has no meaning on {name}: "):
+        CUDA_ONLY[what]()
+
+
+def test_what_works_without_cuda_goes_on_working(session: Any) -> None:
+    assert isinstance(torch.ones(1), torch.Tensor)
+    assert not isinstance(3, torch.cuda.MemPool)
+    torch.cuda._lazy_init()
+    torch.cuda._sleep(1000)
+    torch.cuda.memory._record_memory_history()
+    torch.cuda.memory._dump_snapshot("snapshot.pickle")
+    torch.backends.cuda.preferred_linalg_library("magma")
+
+
+def test_further_groups_for_nccl(session: Any, tmp_path: pathlib.Path) -> None:
+    dist = torch.distributed
+    dist.init_process_group("nccl", init_method=f"file://{tmp_path / 'store'}", rank=0, world_size=1)
+    try:
+        group = dist.new_group([0], backend="nccl")
+        value = torch.ones(2).cuda()
+        dist.all_reduce(value, group=group)
+        assert value.tolist() == [1, 1]
+    finally:
+        dist.destroy_process_group()

@@ -147,9 +147,22 @@ class Data(torch.utils.data.Dataset):
 def work(rank, word):
     print("worked", rank, word, torch.ones(1).cuda().device.type, flush=True)
 
+def seed(worker=0):
+    torch.manual_seed(3)
+    torch.cuda.manual_seed(3)
+    torch.cuda.manual_seed_all(3)
+
+def seed_and_draw():
+    seed()
+    print("drew", torch.rand(1).item(), flush=True)
+
 if __name__ == "__main__":
-    loader = torch.utils.data.DataLoader(Data(), num_workers=2, pin_memory=True)
+    torch.ones(1).cuda().sum().item()  # what comes now must leave the device alone
+    loader = torch.utils.data.DataLoader(Data(), num_workers=2, pin_memory=True, worker_init_fn=seed)
     print("loaded", sum(batch.item() for batch in loader), flush=True)
+    forked = torch.multiprocessing.get_context("fork").Process(target=seed_and_draw)
+    forked.start()
+    forked.join()
     torch.multiprocessing.spawn(work, args=("hard",), nprocs=torch.cuda.device_count())
 """
 
@@ -158,6 +171,7 @@ def test_other_processes(torchport_run: Program, name: str) -> None:
     """Workers of a DataLoader, and a launch whose nprocs is 0 where the number of CUDA devices is asked."""
     result = torchport_run(WORKERS)
     assert "loaded 6" in result.stdout, result.stderr
+    assert f"drew {torch.rand(1, generator=torch.Generator().manual_seed(3)).item()}" in result.stdout, result.stderr
     assert f"worked 0 hard {name}" in result.stdout, result.stderr
     assert result.returncode == 0
     if name != "cuda":

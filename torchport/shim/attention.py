@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import Any
 
+from torchport.shim.backends.base import Off
 from torchport.shim.notices import notice
 from torchport.shim.selection import backend
 
@@ -22,7 +22,7 @@ def sdpa_kernel(backends: Any, set_priority: bool = False) -> Any:
     if kept is None:
         names = ", ".join(kernel.name for kernel in asked)
         notice(f"sdpa_kernel: {backend().name} chooses the kernel of attention itself, in place of {names}")
-        return contextlib.nullcontext()
+        return Off()
     return sdpa_kernel(kept, set_priority=True) if set_priority else sdpa_kernel(kept)
 
 

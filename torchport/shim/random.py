@@ -10,22 +10,23 @@ from typing import Any
 import torch
 
 from torchport.shim.notices import notice
-from torchport.shim.selection import backend
+from torchport.shim.selection import backend, is_chosen
 
 
 def manual_seed(seed: int) -> None:
-    """torch.cuda.manual_seed: seed the generator of the accelerator; nothing without one."""
-    backend().seed_accelerator(int(seed))
+    """torch.cuda.manual_seed: seed the generator of the accelerator; nothing without one, or in a worker."""
+    if not _is_worker():
+        backend().seed_accelerator(int(seed))
 
 
 def manual_seed_all(seed: int) -> None:
     """torch.cuda.manual_seed_all: seed the generators of all accelerators of this process."""
-    backend().seed_accelerator(int(seed))
+    manual_seed(seed)
 
 
 def seed() -> None:
     """torch.cuda.seed: seed the generator of the accelerator with a random number."""
-    backend().seed_accelerator(int.from_bytes(os.urandom(7), "little"))
+    manual_seed(int.from_bytes(os.urandom(7), "little"))
 
 
 def seed_all() -> None:
@@ -40,8 +41,34 @@ def initial_seed() -> int:
 
 def torch_manual_seed(seed: int) -> torch.Generator:
     """torch.manual_seed, which also reaches the accelerator. Returns the default CPU generator."""
+    if _is_worker():
+        return torch.default_generator.manual_seed(int(seed))
     backend().seed_everything(int(seed))
     return torch.default_generator
+
+
+def _is_worker() -> bool:
+    """Whether this process has no device of its own: a worker of a DataLoader, or forked off one that uses the device.
+
+    torch.cuda seeds the CPU alone there. A runtime that starts or is reached there hangs, or takes the device away.
+    """
+    return _forked_off or torch.utils.data.get_worker_info() is not None
+
+
+_used = _forked_off = False
+
+
+def _before_fork() -> None:
+    global _used
+    _used = is_chosen() and backend().accelerator and backend().is_initialized()
+
+
+def _after_fork() -> None:
+    global _forked_off
+    _forked_off = _forked_off or _used
+
+
+os.register_at_fork(before=_before_fork, after_in_child=_after_fork)
 
 
 def Generator(device: Any = "cuda") -> torch.Generator:

@@ -33,6 +33,11 @@ def backend() -> Backend:
     return _chosen
 
 
+def is_chosen() -> bool:
+    """Whether the back end has been chosen."""
+    return _chosen is not None
+
+
 def available_backends() -> list[type[Backend]]:
     """The back end classes, one a module of ``torchport.shim.backends``, in the order in which they are tried."""
     found: list[type[Backend]] = []

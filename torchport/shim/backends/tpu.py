@@ -56,8 +56,11 @@ class TpuBackend(Backend):
             )
         return "torch-tpu found no TPU on this machine: run it on a TPU host, or choose another back end"
 
+    def __init__(self) -> None:
+        self._pending_seed: int | None = None
+
     def start(self) -> None:
-        keep_parameter_objects()
+        keep_parameter_objects(self._seed_if_pending)
         _layer_norm_in_float32()
         right_running_statistics("PrivateUse1")
         _record_nothing()
@@ -68,8 +71,17 @@ class TpuBackend(Backend):
 
         return int(hardware.get_tpu_device_count()) or 1
 
+    def is_initialized(self) -> bool:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the name is marked experimental
+            return bool(torch.tpu.is_initialized())
+
+    def init(self) -> None:
+        self.synchronize()
+
     def synchronize(self, device: Any = None) -> None:
         torch.accelerator.synchronize()
+        self._seed_if_pending()
 
     def device_name(self, device: Any = None) -> str:
         with warnings.catch_warnings():
@@ -82,17 +94,28 @@ class TpuBackend(Backend):
     # Random numbers
 
     def seed_everything(self, seed: int) -> None:
-        torch.manual_seed(seed % 2**64)  # what torch makes of a negative seed; TorchTPU refuses one
+        torch.default_generator.manual_seed(seed)
+        self.seed_accelerator(seed)
 
     def seed_accelerator(self, seed: int) -> None:
-        for generator in self._generators():
-            generator.manual_seed(seed % 2**64)
+        """Seed now where that cannot spoil a later launch, else when a module is moved to the device."""
+        self._pending_seed = seed % 2**64  # what torch makes of a negative seed; TorchTPU refuses one
+        launched = any(key in os.environ for key in _LAUNCH_VARIABLES)
+        if launched or self.is_initialized() or self.device_count() == 1:
+            self._seed_if_pending()
+
+    def _seed_if_pending(self) -> None:
+        if self._pending_seed is not None:
+            seed, self._pending_seed = self._pending_seed, None
+            for generator in self._generators():
+                generator.manual_seed(seed)
 
     def initial_seed(self) -> int:
         # Generator.initial_seed() raises for the seed of a process, which may not fit into 63 bits
         return int.from_bytes(bytes(self.get_rng_state()[:8].tolist()), "little")
 
     def get_rng_state(self) -> torch.Tensor:
+        self._seed_if_pending()
         state: torch.Tensor = self._generators()[0].get_state()
         return state
 
@@ -152,6 +175,11 @@ class TpuBackend(Backend):
             if nprocs > 1:
                 notice(f"launch: nprocs={nprocs}, but there is one TPU; one process is run")
             return run_in_place(fn, args, options)
+        if self.is_initialized():
+            raise RuntimeError(
+                "launch: the TPU runtime was started before (by a tensor or module moved to the device), so this"
+                " process holds a TPU that another one needs; do that inside the launched function"
+            )
         torch.tpu.distributed.set_tpu_launch_env(nnodes=1, nproc_per_node=nprocs)
         return super().launch(fn, args, nprocs, {**options, "start_method": "spawn"})
 

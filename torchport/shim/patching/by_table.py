@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Mapping
 from functools import partial
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -14,6 +15,7 @@ from torchport import shim
 from torchport.shim.patching import tables
 from torchport.shim.patching.mapping import Make, Wrappers
 from torchport.shim.patching.registry import Patches
+from torchport.shim.support import CUDA_ONLY
 
 if TYPE_CHECKING:
     from torchport.shim.patching.session import Session
@@ -24,6 +26,7 @@ def put(session: Session, patches: Patches) -> None:
     _device_constructors()  # a cache of torch: it has to hold the functions that are here before they are replaced
     make = Wrappers(session)
     _put_shim_functions(make, patches)
+    _put_cuda_only(make, patches)
     for place, names in tables.DROPPED.items():
         _put_each(patches, place, names, lambda what, method: make.by_nothing(what, None if method else 0))
     for place, names in tables.DEVICE_FUNCTIONS.items():
@@ -42,6 +45,9 @@ def _put_shim_functions(make: Wrappers, patches: Patches) -> None:
     for place, names in tables.SHIM_FUNCTIONS.items():
         of_cuda = place.startswith("torch.cuda")
         _put_mapped(patches, place, names, partial(make.by_shim, hidden=of_cuda))
+    for place, names in tables.RANDOM_FUNCTIONS.items():
+        _put_mapped(patches, place, names, partial(make.by_shim, hidden=True))
+    patches.put(torch, "Generator", make.generator)
     shared = {name: name for name in shim.__all__ if hasattr(torch.cuda, name) and name not in tables.NOT_SHARED}
     originals = {name: getattr(torch.cuda, name) for name in shared}
     by_shim = partial(make.by_shim, hidden=True)
@@ -49,6 +55,18 @@ def _put_shim_functions(make: Wrappers, patches: Patches) -> None:
     for place in tables.SUBMODULES:
         same = {name: name for name in shared if vars(_owner(place)).get(name) is originals[name]}
         _put_mapped(patches, place, same, by_shim)
+
+
+def _put_cuda_only(make: Wrappers, patches: Patches) -> None:
+    """What works without CUDA (a version, an empty list) goes on working; the rest says what to do."""
+    for name, advice in CUDA_ONLY.items():
+        value = getattr(torch.cuda, name, None)
+        if isinstance(value, ModuleType):
+            own = [key for key, part in vars(value).items() if getattr(part, "__module__", "") == value.__name__]
+            for part in (key for key in own if not key.startswith("_")):
+                patches.put(value, part, make.cuda_only(f"{name}.{part}", advice))
+        elif callable(value):
+            patches.put(torch.cuda, name, make.cuda_only(name, advice))
 
 
 def _put_accelerator(make: Wrappers, patches: Patches) -> None:

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from torchport.shim.devices import device as own_device
+from torchport.shim.errors import raise_cuda_only
 from torchport.shim.loading import is_pin_memory_supported
 from torchport.shim.patching.log import Support
 from torchport.shim.patching.tables import TRUTHFUL
+from torchport.shim.random import Generator as own_generator
 from torchport.shim.selection import backend
 from torchport.shim.support import BACKENDS, GROUPS
 
@@ -51,6 +53,27 @@ def called_by_torch(depth: int = 2) -> bool:
 
 def called_by_shim(depth: int = 2) -> bool:
     return str(sys._getframe(depth).f_globals.get("__name__", "")).startswith("torchport.")
+
+
+def _in_place_of(original: Any, call: Callable[[tuple[Any, ...], dict[str, Any]], Any]) -> Any:
+    """What calls ``call`` and else is ``original``: a function, or a class for isinstance and issubclass."""
+    if not isinstance(original, type):
+        return functools.wraps(original)(lambda *args, **kwargs: call(args, kwargs))
+
+    class StandIn(type):
+        def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+            return call(args, kwargs)
+
+        def __instancecheck__(cls, instance: object) -> bool:
+            return isinstance(instance, original)
+
+        def __subclasscheck__(cls, subclass: type) -> bool:
+            return issubclass(subclass, original)
+
+        def __getattr__(cls, name: str) -> Any:
+            return getattr(original, name)
+
+    return StandIn(original.__name__, (), {"__module__": original.__module__, "__doc__": original.__doc__})
 
 
 class Wrappers:
@@ -142,6 +165,34 @@ class Wrappers:
             return call
 
         return make
+
+    def cuda_only(self, name: str, advice: str) -> Make:
+        """For what fails without CUDA, each version of torch in its own words: it fails in ours, with the advice."""
+
+        def make(original: Any) -> Any:
+            def attempt(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+                try:
+                    return original(*args, **kwargs)
+                except Exception:
+                    if not self._session.active or called_by_torch(3):
+                        raise
+                    raise_cuda_only(name, advice)
+
+            return _in_place_of(original, attempt)
+
+        return make
+
+    def generator(self, original: Any) -> Any:
+        """torch.Generator, for a CUDA device."""
+
+        def make(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+            wanted = args[0] if args else kwargs.get("device")
+            if not self._session.active or not is_cuda(wanted):
+                return original(*args, **kwargs)
+            self.same(f"torch.Generator({shown(wanted)})", "shim.Generator")
+            return own_generator(torch.device(wanted))
+
+        return _in_place_of(original, make)
 
     def current_accelerator(self, original: Any) -> Any:
         """torch.accelerator.current_accelerator, where torch does not know the accelerator."""

@@ -9,19 +9,25 @@ SHIM_FUNCTIONS = {
     "torch": {
         "compile": "compile",
         "load": "load",
-        "manual_seed": "torch_manual_seed",
         "save": "save",
         "set_default_tensor_type": "set_default_tensor_type",
     },
-    "torch.random": {"manual_seed": "torch_manual_seed"},
+    "torch.backends.cuda": {"sdp_kernel": "sdp_kernel"},
+    "torch.nn.attention": {"sdpa_kernel": "sdpa_kernel"},
     "torch.serialization": {"load": "load", "save": "save"},
     "torch.utils.checkpoint": {"checkpoint": "checkpoint"},
-    "torch.cuda": {"device": "device_context"},
+    "torch.cuda": {"_lazy_init": "init", "device": "device_context"},
     "torch.cuda.amp": {"custom_fwd": "custom_fwd", "custom_bwd": "custom_bwd"},
     "torch.distributed": {"init_process_group": "init_process_group"},
     "torch.distributed.distributed_c10d": {"init_process_group": "init_process_group"},
 }
 """Module, name, and what stands for it in the shim. The names that torch.cuda and the shim share are added to these."""
+
+RANDOM_FUNCTIONS = {
+    "torch": {"manual_seed": "torch_manual_seed"},
+    "torch.random": {"manual_seed": "torch_manual_seed", "fork_rng": "fork_rng"},
+}
+"""The same, but torch's own calls stay: among them is the seeding of a DataLoader's worker, which has no device."""
 
 NOT_SHARED = frozenset({"OutOfMemoryError", "device", "device_count", "is_available", "nvtx", "profiler"})
 """Names of the shim that stand in torch.cuda too and are not replaced by it: questions, other meanings, modules."""
@@ -30,7 +36,9 @@ SUBMODULES = ("torch.cuda.memory", "torch.cuda.random", "torch.cuda.streams", "t
 """Where torch.cuda's functions stand a second time."""
 
 DROPPED = {
-    "torch.cuda": ("set_per_process_memory_fraction", "set_sync_debug_mode"),
+    "torch.cuda": ("_sleep", "set_per_process_memory_fraction", "set_sync_debug_mode"),
+    "torch.cuda.memory": ("_dump_snapshot", "_record_memory_history"),
+    "torch.backends.cuda": ("preferred_blas_library", "preferred_linalg_library"),
     "torch.cuda.nvtx": ("mark", "range_end", "range_pop", "range_push", "range_start"),
     "torch.cuda.profiler": ("start", "stop"),
     "torch.Tensor": ("record_stream",),
