@@ -45,7 +45,7 @@ def _put_shim_functions(make: Wrappers, patches: Patches) -> None:
     for place, names in tables.SHIM_FUNCTIONS.items():
         of_cuda = place.startswith("torch.cuda")
         _put_mapped(patches, place, names, partial(make.by_shim, hidden=of_cuda))
-    for place, names in tables.RANDOM_FUNCTIONS.items():
+    for place, names in tables.OF_THE_PROGRAM.items():
         _put_mapped(patches, place, names, partial(make.by_shim, hidden=True))
     patches.put(torch, "Generator", make.generator)
     shared = {name: name for name in shim.__all__ if hasattr(torch.cuda, name) and name not in tables.NOT_SHARED}

@@ -26,9 +26,6 @@ def put(session: Session, patches: Patches) -> None:
     patches.put(torch.utils.data.DataLoader, "__init__", make.data_loader)
     patches.put(torch.nn.parallel.DistributedDataParallel, "__init__", make.distributed_data_parallel)
     patches.put(torch.nn.DataParallel, "__init__", make.data_parallel)
-    for place in (torch.distributed, torch.distributed.distributed_c10d) if torch.distributed.is_available() else ():
-        for name in ("new_group", "new_subgroups", "new_subgroups_by_enumeration"):
-            patches.put(place, name, make.process_group)
     if not shim.is_fused_optimizer_supported():
         for name in FUSED:
             patches.put(getattr(torch.optim, name), "__init__", make.optimizer)
@@ -46,7 +43,7 @@ class _Constructors:
         signature = inspect.signature(original)
 
         @functools.wraps(original)
-        def construct(*args: Any, **kwargs: Any) -> Any:
+        def construct(*args: Any, **kwargs: Any) -> None:
             if not self._session.active:
                 return original(*args, **kwargs)
             bound = signature.bind(*args, **kwargs)
@@ -102,18 +99,6 @@ class _Constructors:
             if given["device_ids"] is not None or given["output_device"] is not None:
                 given["device_ids"] = given["output_device"] = None
                 self._log.dropped("DistributedDataParallel(device_ids=)")
-
-        return self._wrap(original, change)
-
-    def process_group(self, original: Any) -> Any:
-        """Further groups for "nccl": of the kind of the first one."""
-
-        def change(given: dict[str, Any]) -> None:
-            if given.get("backend") == "nccl":
-                given["backend"] = None
-                self._log.same(
-                    f"torch.distributed.{original.__name__}(backend='nccl')", "the back end of the first group"
-                )
 
         return self._wrap(original, change)
 

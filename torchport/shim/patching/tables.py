@@ -23,9 +23,11 @@ SHIM_FUNCTIONS = {
 }
 """Module, name, and what stands for it in the shim. The names that torch.cuda and the shim share are added to these."""
 
-RANDOM_FUNCTIONS = {
+OF_THE_PROGRAM = {
     "torch": {"manual_seed": "torch_manual_seed"},
     "torch.random": {"manual_seed": "torch_manual_seed", "fork_rng": "fork_rng"},
+    "torch.distributed": {"new_group": "new_group"},
+    "torch.distributed.distributed_c10d": {"new_group": "new_group"},
 }
 """The same, but torch's own calls stay: among them is the seeding of a DataLoader's worker, which has no device."""
 
