@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple
 
 Effect = Literal["silent", "error", "slow", "none"]
 Support = Literal["same", "emulated", "dropped", "manual"]
@@ -12,10 +14,10 @@ Review = Literal["merge", "glance", "read"]
 Target = Literal["portable", "xla", "tpu"]
 
 TARGETS: tuple[Target, ...] = ("portable", "xla", "tpu")
+EMPTY: Mapping[str, Any] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(NamedTuple):
     """One entry of the catalogue, as validated on load (``torchport.catalog``)."""
 
     code: str
@@ -25,22 +27,22 @@ class Rule:
     effect: Effect
     safety: Safety
     review: Review
-    support: dict[str, Support]
+    support: Mapping[str, Support]
     triggers: tuple[str, ...]
     """A file that holds none of these texts does not concern the rule."""
     match: tuple[str, ...] = ()
     """Fully qualified names; ``torch.cuda.nvtx.*`` covers a whole module, ``torch._C._cuda*`` all that begin so."""
-    rename: dict[str, dict[str, str]] = field(default_factory=dict)
+    rename: Mapping[str, Mapping[str, str]] = EMPTY
     """Per target: qualified name to what is written in its place; ``torchport.rewrite.rename`` says in which forms."""
-    drop: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    drop: Mapping[str, tuple[str, ...]] = EMPTY
     """Per target: functions whose calls are taken out where they stand as statements of their own."""
     transformer: str = ""
     """The function in ``torchport.rewrite`` for what a rename cannot say."""
     reason: str = ""
     """Why a match is left for a person where no rewrite is given."""
-    reasons: dict[str, str] = field(default_factory=dict)
+    reasons: Mapping[str, str] = EMPTY
     """Per target: the same, where it differs from ``reason``."""
-    example: dict[str, str] = field(default_factory=dict)
+    example: Mapping[str, str] = EMPTY
     since: str = ""
     references: tuple[str, ...] = ()
     cuda_only: Literal["", "branch", "choice"] = ""
@@ -65,8 +67,7 @@ class Edit(NamedTuple):
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(NamedTuple):
     """One site. ``edits`` is empty where it is left for a person, and ``reason`` then says why."""
 
     code: str

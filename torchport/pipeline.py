@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
@@ -217,7 +216,7 @@ def _keep_whole(result: FileResult) -> None:
     """Nothing counts as applied in a file that is not written. A problem, where there is one, already says why."""
     if not result.problems:
         reason = "this file was left alone as a whole"
-        result.left += [replace(finding, edits=(), reason=finding.reason or reason) for finding in result.applied]
+        result.left += [finding._replace(edits=(), reason=finding.reason or reason) for finding in result.applied]
     result.applied, result.after = [], None
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import jsonschema
@@ -30,7 +29,7 @@ def finding(code: str, line: int, column: int, end: tuple[int, int] | None = Non
     made = Finding(
         code, rule.name, line, column, end_line, end_column, rule.summary, rule.effect, "same", rule.safety, rule.review
     )
-    return replace(made, **more)  # type: ignore[arg-type]
+    return made._replace(**more)  # type: ignore[arg-type]
 
 
 EDITS = (Edit(0, 0, ""),)
@@ -121,7 +120,7 @@ def test_gitlab_names_each_finding_once_and_by_what_stays(report: Report) -> Non
     assert entries[1]["location"]["positions"]["begin"] == {"line": 2, "column": 8}
     moved = Report(RULES, "portable", looked_at=["x"], files=[FileResult(report.files[1].path)])
     moved.files[0].before = b"\n" + SOURCE.encode()
-    moved.files[0].left = [replace(f, line=f.line + 1, end_line=f.end_line + 1) for f in report.files[1].left]
+    moved.files[0].left = [f._replace(line=f.line + 1, end_line=f.end_line + 1) for f in report.files[1].left]
     after = {entry["fingerprint"] for entry in json.loads(rendered(moved, "gitlab"))}
     assert after == {entry["fingerprint"] for entry in entries if entry["check_name"] != "not-examined"}
 

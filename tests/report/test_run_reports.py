@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import replace
 
 import pytest
 
@@ -28,10 +27,10 @@ EDIT = Finding(
     old='"cuda"',
     new="shim.device()",
 )
-LEFT = replace(EDIT, code="TP901", name="triton", line=9, message="a Triton kernel", reason="no one\ncan", new="")
-NOTE = replace(LEFT, code="TP502", effect="none", line=11, message="a flag of cuDNN", reason="does nothing here")
-READ = replace(EDIT, code="TP201", name="autocast", line=7, review="read", old="a\n  b", new="c")
-GLANCE = replace(EDIT, line=5, review="glance", new="")
+LEFT = EDIT._replace(code="TP901", name="triton", line=9, message="a Triton kernel", reason="no one\ncan", new="")
+NOTE = LEFT._replace(code="TP502", effect="none", line=11, message="a flag of cuDNN", reason="does nothing here")
+READ = EDIT._replace(code="TP201", name="autocast", line=7, review="read", old="a\n  b", new="c")
+GLANCE = EDIT._replace(line=5, review="glance", new="")
 
 
 def example(mode: str = "write") -> Run:
@@ -79,8 +78,8 @@ def test_the_verbose_text_has_every_edit_and_note() -> None:
 
 
 def test_places_are_those_of_the_file_as_it_is_now() -> None:
-    left = replace(LEFT, now=(10, 14), reason="see line 9", reason_now="see line 10")
-    file = FileResult("a.py", applied=[replace(READ, now=(9, 10))], left=[left], before=b"x\n" * 12, after=b"y\n" * 13)
+    left = LEFT._replace(now=(10, 14), reason="see line 9", reason_now="see line 10")
+    file = FileResult("a.py", applied=[READ._replace(now=(9, 10))], left=[left], before=b"x\n" * 12, after=b"y\n" * 13)
     written = list(text.render(Run("write", "portable", examined=1, files=[file])))
     assert "a.py:10:14 TP901 a Triton kernel: see line 10" in written
     assert "a.py: line 9" in written
@@ -90,8 +89,8 @@ def test_places_are_those_of_the_file_as_it_is_now() -> None:
 
 
 def test_the_same_words_about_one_file_are_said_once() -> None:
-    left = [LEFT, replace(LEFT, line=15), replace(LEFT, line=12), replace(LEFT, line=12, column=40)]
-    other = replace(LEFT, line=13, reason="something else")
+    left = [LEFT, LEFT._replace(line=15), LEFT._replace(line=12), LEFT._replace(line=12, column=40)]
+    other = LEFT._replace(line=13, reason="something else")
     run = Run("write", "portable", files=[FileResult("a.py", left=[*left, other]), FileResult("b.py", left=[LEFT])])
     assert list(text.render(run))[1:4] == [
         "a.py:9:10 TP901 a Triton kernel: no one can (also lines 12, 15)",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from torchport.analysis import operations as ops
@@ -71,11 +70,11 @@ def _torch(flow: Flow, node: ast.Call, name: str) -> Value:
         return flow.value(node.args[0]) if node.args else OTHER
     if name.startswith("torch.nn.") and not name.startswith(ops.COMPUTES):
         if last in ("Parameter", "Buffer"):
-            return replace(combined([flow.value(a) for a in node.args[:1]]), kind="tensor", where="device")
+            return combined([flow.value(a) for a in node.args[:1]])._replace(kind="tensor", where="device")
         if last[:1].isupper():
             return MODEL
         if last in ("pad_sequence", "clip_grad_norm_", "get_total_norm"):
-            return replace(ON_DEVICE, scalar="norm" in last)
+            return ON_DEVICE._replace(scalar="norm" in last)
         return UNKNOWN
     if name == "torch.Size":
         return SHAPE
@@ -101,32 +100,32 @@ def operation(flow: Flow, node: ast.Call, name: str, base: Value, rest: list[ast
         return READ
     if name in ops.PLAIN:
         return SHAPE if name == "size" and not rest else NUMBER
-    tensor = replace(base, kind="tensor", items=(), fixed=False, sure=True, scalar=False)
+    tensor = base._replace(kind="tensor", items=(), fixed=False, sure=True, scalar=False)
     has_dim = bool(rest) or any(k.arg in ("dim", "axis") for k in node.keywords)
     if name in ops.BOOLEAN:
-        return replace(tensor, dtype="bool", scalar=name in ops.REDUCTIONS and not has_dim)
+        return tensor._replace(dtype="bool", scalar=name in ops.REDUCTIONS and not has_dim)
     if name in ops.LISTS:
         return sequence(tensor)
-    index = replace(tensor, dtype="int")
+    index = tensor._replace(dtype="int")
     if name in ops.PAIRS or (name in ops.PAIR_WITH_DIM and has_dim and not _tensor_argument(flow, rest)):
         return parts(tensor, index)
     if name == "where" and not rest:
-        return sequence(replace(index, origin="data"))
+        return sequence(index._replace(origin="data"))
     if name in ("nonzero", "argwhere", "flatnonzero", "masked_select", "unique", "unique_consecutive", "bincount"):
-        found = replace(tensor if name == "masked_select" or "unique" in name else index, origin="data")
+        found = (tensor if name == "masked_select" or "unique" in name else index)._replace(origin="data")
         several = any(k.arg in ("return_counts", "return_inverse", "as_tuple") for k in node.keywords)
         return sequence(found) if several else found
     if name in ops.INTEGER:
-        return replace(index, scalar=name in ops.REDUCTIONS and not has_dim)
+        return index._replace(scalar=name in ops.REDUCTIONS and not has_dim)
     if name in ops.REDUCTIONS:
         integer = base.dtype in ("bool", "int") and name == "sum"
         scalar = not has_dim or (name.endswith(("_loss", "entropy", "kl_div")) and keyword(node, "reduction") is None)
-        return replace(tensor, dtype="int" if integer else base.dtype, scalar=scalar)
+        return tensor._replace(dtype="int" if integer else base.dtype, scalar=scalar)
     if name in ops.FLOATS:
-        return replace(tensor, dtype="float", scalar=base.scalar)
+        return tensor._replace(dtype="float", scalar=base.scalar)
     if name == "double":
-        return replace(tensor, dtype="double")
-    return replace(tensor, scalar=base.scalar and name in ("detach", "clone", "abs", "sqrt", "reshape"))
+        return tensor._replace(dtype="double")
+    return tensor._replace(scalar=base.scalar and name in ("detach", "clone", "abs", "sqrt", "reshape"))
 
 
 def _tensor_argument(flow: Flow, rest: list[ast.expr]) -> bool:
@@ -221,7 +220,7 @@ def _model_output(flow: Flow, node: ast.Call, function: ast.expr) -> Value:
         if isinstance(bound, ast.Call):
             name = flow.name_of(bound.func)
             if name.startswith("torch.nn.") and name.rpartition(".")[2] not in ops.TUPLE_LAYERS:
-                return replace(ON_DEVICE, scalar=name.endswith("Loss"))
+                return ON_DEVICE._replace(scalar=name.endswith("Loss"))
             if isinstance(bound.func, ast.Name):
                 for cls in flow.modules:
                     if cls.name == bound.func.id and (forward := method_of(cls, "forward")) is not None:

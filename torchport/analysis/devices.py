@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import re
-from dataclasses import dataclass
 from typing import Literal
 
 from torchport.analysis.literals import DeviceText
@@ -31,19 +30,25 @@ SIBLINGS = frozenset(("cpu", "mps", "xpu", "npu", "hpu", "mlu", "musa", "xla", "
 Key = tuple[object, str]
 
 
-@dataclass(slots=True, eq=False)
 class Use:
-    """One device text: what it is used for, the nodes that matter, and why it stays where it does."""
+    """One device text: what it is used for, the nodes that matter, and why it stays where it does.
 
-    text: DeviceText
-    role: Role
-    consumer: ast.AST
-    keys: tuple[Key, ...] = ()
-    proof: bool = False
-    """The place itself shows that this is a device."""
-    reason: str = ""
-    yardstick: bool = False
-    """Other values are compared with it by its name."""
+    ``proof``: the place itself shows that this is a device.
+    ``yardstick``: other values are compared with it by its name.
+    """
+
+    def __init__(
+        self,
+        text: DeviceText,
+        role: Role,
+        consumer: ast.AST,
+        keys: tuple[Key, ...] = (),
+        proof: bool = False,
+        reason: str = "",
+        yardstick: bool = False,
+    ) -> None:
+        self.text, self.role, self.consumer, self.keys = text, role, consumer, keys
+        self.proof, self.reason, self.yardstick = proof, reason, yardstick
 
 
 def key_of(tree: Tree, node: ast.expr, scope: Scope) -> Key | None:

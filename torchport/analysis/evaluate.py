@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from dataclasses import replace
 
 from torchport.analysis import calling
 from torchport.analysis.evidence import COMPARISONS, Evidence
@@ -208,7 +207,7 @@ class Flow(Evidence):
         if value.kind == "unknown":
             chosen = UNKNOWN if isinstance(node.slice, ast.Constant) else self.value(node.slice)
             if chosen.kind == "tensor" and chosen.sure and (chosen.dtype == "bool" or not self.has_arrays):
-                return replace(chosen, dtype="", scalar=False)
+                return chosen._replace(dtype="", scalar=False)
             return value
         return element(value)
 
@@ -250,7 +249,7 @@ class Flow(Evidence):
         if home.kind != "class" and (value.kind in ("unknown", "none") or not value.sure):
             shown = self.by_use(home, node.id)
             if shown is not None and not value.sure and shown.is_tensor:
-                return replace(value, kind="tensor", sure=True, items=())
+                return value._replace(kind="tensor", sure=True, items=())
             return shown or value
         return value
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
-from dataclasses import dataclass, field
 
 from torchport.analysis.carriers import carriers
 from torchport.analysis.devices import Key, Use, key_of
@@ -20,11 +19,11 @@ KNOWS_XLA = "this file has a branch or an entry for XLA or TPUs of its own, whic
 Members = dict[Key | int, list[Use]]
 
 
-@dataclass(slots=True)
 class Groups:
     """Union-find over keys, so that what carries one value is found together."""
 
-    parent: dict[Key, Key] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self.parent: dict[Key, Key] = {}
 
     def find(self, key: Key) -> Key:
         """The representative of the group of ``key``."""

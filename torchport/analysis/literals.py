@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import ast
 import re
-from dataclasses import dataclass
 
 DEVICE = re.compile(r"cuda(?::(\d*))?")
 BUILDERS = ("cuda:%d", "cuda:%s", "cuda:%i")
 
 
-@dataclass(frozen=True, slots=True)
 class DeviceText:
     """An expression whose value is a CUDA device string: the whole ``node``, and the source of its ``index``.
 
     The index of "cuda:", which is only a part of one, is an empty text.
     """
 
-    node: ast.expr
-    index: str | None = None
+    __slots__ = ("index", "node")
+
+    def __init__(self, node: ast.expr, index: str | None = None) -> None:
+        self.node, self.index = node, index
 
     @property
     def line(self) -> int:

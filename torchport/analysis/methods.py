@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from torchport.analysis import calling
@@ -38,7 +37,7 @@ def method(flow: Flow, node: ast.Call, func: ast.Attribute) -> Value:
         return found if found.kind != "unknown" else calling.called(flow, node)
     if name in ("register_buffer", "register_parameter") and len(node.args) > 1:
         found = flow.value(node.args[1])
-        return replace(found, where="device") if found.is_tensor else ON_DEVICE
+        return found._replace(where="device") if found.is_tensor else ON_DEVICE
     if name in ("add_module", "register_module"):
         return MODEL
     base = flow.value(func.value)
@@ -59,7 +58,7 @@ def method(flow: Flow, node: ast.Call, func: ast.Attribute) -> Value:
 def _tensor_method(flow: Flow, node: ast.Call, name: str, base: Value) -> Value:
     if not base.sure and name not in ops.OF_TENSORS:
         return UNKNOWN
-    tensor = replace(base, kind="tensor", items=(), fixed=False)
+    tensor = base._replace(kind="tensor", items=(), fixed=False)
     match name:
         case "item":
             return READ
@@ -68,9 +67,9 @@ def _tensor_method(flow: Flow, node: ast.Call, name: str, base: Value) -> Value:
         case "numpy":
             return ARRAY
         case "cpu":
-            return replace(tensor, where="host")
+            return tensor._replace(where="host")
         case "cuda":
-            return replace(tensor, where="device")
+            return tensor._replace(where="device")
         case "to" | "type":
             return _moved(flow, node, tensor)
         case "backward":
@@ -81,7 +80,7 @@ def _tensor_method(flow: Flow, node: ast.Call, name: str, base: Value) -> Value:
         return Value("tensor", base.where, calling.dtype_of(flow, node, name))
     others = [flow.value(a) for a in node.args]
     if any(o.is_tensor and o.where == "device" for o in others):
-        tensor = replace(tensor, where="device")
+        tensor = tensor._replace(where="device")
     return calling.operation(flow, node, name, tensor, node.args)
 
 
@@ -91,20 +90,20 @@ def _moved(flow: Flow, node: ast.Call, tensor: Value) -> Value:
     for argument in given:
         names = chain(argument)
         if names[:1] == ["torch"] and len(names) == 2 and names[1] in calling.DTYPES:
-            tensor = replace(tensor, dtype=calling.DTYPES[names[1]])
+            tensor = tensor._replace(dtype=calling.DTYPES[names[1]])
         elif isinstance(argument, ast.Constant) and isinstance(argument.value, str):
-            tensor = replace(tensor, where="host" if argument.value == "cpu" else "device")
+            tensor = tensor._replace(where="host" if argument.value == "cpu" else "device")
         elif names[-1:] in (["dtype"], ["torch_dtype"]) or isinstance(argument, ast.Constant):
             continue
         elif isinstance(argument, ast.Attribute) and argument.attr == "device":
             where = flow.value(argument.value).where
-            tensor = replace(tensor, where=where or "device")
+            tensor = tensor._replace(where=where or "device")
         elif (value := flow.value(argument)).is_tensor:
-            tensor = replace(tensor, where=value.where, dtype=value.dtype)
+            tensor = tensor._replace(where=value.where, dtype=value.dtype)
         elif _is_cpu(flow, argument):
-            tensor = replace(tensor, where="host")
+            tensor = tensor._replace(where="host")
         else:
-            tensor = replace(tensor, where="device")
+            tensor = tensor._replace(where="device")
     return tensor
 
 
@@ -165,7 +164,7 @@ def _unknown_method(flow: Flow, node: ast.Call, func: ast.Attribute, name: str) 
         case "cuda" | "to":
             if flow.is_model(func.value):
                 return MODEL
-            return _moved(flow, node, tensor) if name == "to" else replace(tensor, where="device")
+            return _moved(flow, node, tensor) if name == "to" else tensor._replace(where="device")
         case "size":
             return NUMBER if node.args else SHAPE
     if name in ops.ONLY_TENSORS and name != "backward":

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, Literal, NamedTuple, TypeVar, cast
 
 Kind = Literal["module", "function", "class", "comprehension"]
 N = TypeVar("N", bound=ast.AST)
@@ -26,8 +25,7 @@ _CLASS_KINDS: frozenset[type[ast.AST]] = frozenset((ast.ClassDef,))
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
-@dataclass(slots=True)
-class Binding:
+class Binding(NamedTuple):
     """One way in which a name gets its meaning. ``target`` is the qualified name of an import, else empty."""
 
     kind: Literal["import", "assign", "none", "param", "def", "class", "other"]
@@ -35,17 +33,17 @@ class Binding:
     target: str = ""
 
 
-@dataclass(slots=True, eq=False)
 class Scope:
     """A scope of Python: module, function (also lambda), class or comprehension."""
 
-    kind: Kind
-    node: ast.AST
-    parent: Scope | None
-    names: dict[str, list[Binding]] = field(default_factory=dict)
-    stars: list[tuple[str, ast.ImportFrom]] = field(default_factory=list)
-    outer: dict[str, bool] = field(default_factory=dict)
-    """Names declared global (True) or nonlocal (False)."""
+    __slots__ = ("kind", "names", "node", "outer", "parent", "stars")
+
+    def __init__(self, kind: Kind, node: ast.AST, parent: Scope | None) -> None:
+        self.kind, self.node, self.parent = kind, node, parent
+        self.names: dict[str, list[Binding]] = {}
+        self.stars: list[tuple[str, ast.ImportFrom]] = []
+        self.outer: dict[str, bool] = {}
+        """Names declared global (True) or nonlocal (False)."""
 
     def find(self, name: str) -> Scope | None:
         """The scope that binds ``name`` as seen from here, or None for a builtin, a star import or nothing."""
@@ -64,36 +62,34 @@ class Scope:
         return scope
 
 
-@dataclass(slots=True)
 class Tree:
     """A parsed module with its scopes, its parents, and the nodes that rules look at, each in order of the source."""
 
-    module: ast.Module
-    scope: Scope
-    parents: dict[ast.AST, ast.AST] = field(default_factory=dict)
-    scopes: dict[ast.AST, Scope] = field(default_factory=dict)
-    """The scope in which each name, attribute chain, call, constant, loop or import stands."""
-    names: list[ast.Name | ast.Attribute] = field(default_factory=list)
-    """Outermost dotted chains that start at a name, and names alone."""
-    calls: list[ast.Call] = field(default_factory=list)
-    attributes: list[ast.Attribute] = field(default_factory=list)
-    """Attributes of anything that is not a plain dotted chain, ``f(x).cuda``, and all chains of two or more."""
-    strings: list[ast.Constant | ast.JoinedStr] = field(default_factory=list)
-    """String constants in which one of ``SPOKEN`` stands, also in f-strings."""
-    loops: list[ast.For | ast.While | ast.AsyncFor] = field(default_factory=list)
-    fstrings: list[ast.JoinedStr] = field(default_factory=list)
-    imports: list[ast.Import | ast.ImportFrom] = field(default_factory=list)
-    imported: set[str] = field(default_factory=set)
-    """Names that an import anywhere in the file binds: no other name can have a qualified name."""
-    definitions: list[ast.FunctionDef | ast.AsyncFunctionDef] = field(default_factory=list)
-    classes: list[ast.ClassDef] = field(default_factory=list)
-    kinds: dict[type[ast.AST], list[ast.AST]] = field(default_factory=lambda: {kind: [] for kind in COLLECTED})
-    """All nodes of the kinds in ``COLLECTED``."""
-
-    qualified: dict[ast.AST, object] = field(default_factory=dict)
-    """What :func:`torchport.analysis.names.qualify` has found out, by node."""
-    _reads: dict[str, list[ast.Name | ast.Attribute]] = field(default_factory=dict)
-    _calls: dict[str, list[ast.Call]] = field(default_factory=dict)
+    def __init__(self, module: ast.Module, scope: Scope) -> None:
+        self.module, self.scope = module, scope
+        self.parents: dict[ast.AST, ast.AST] = {}
+        self.scopes: dict[ast.AST, Scope] = {}
+        """The scope in which each name, attribute chain, call, constant, loop or import stands."""
+        self.names: list[ast.Name | ast.Attribute] = []
+        """Outermost dotted chains that start at a name, and names alone."""
+        self.calls: list[ast.Call] = []
+        self.attributes: list[ast.Attribute] = []
+        """Attributes of anything that is not a plain dotted chain, ``f(x).cuda``, and all chains of two or more."""
+        self.strings: list[ast.Constant | ast.JoinedStr] = []
+        """String constants in which one of ``SPOKEN`` stands, also in f-strings."""
+        self.loops: list[ast.For | ast.While | ast.AsyncFor] = []
+        self.fstrings: list[ast.JoinedStr] = []
+        self.imports: list[ast.Import | ast.ImportFrom] = []
+        self.imported: set[str] = set()
+        """Names that an import anywhere in the file binds: no other name can have a qualified name."""
+        self.definitions: list[ast.FunctionDef | ast.AsyncFunctionDef] = []
+        self.classes: list[ast.ClassDef] = []
+        self.kinds: dict[type[ast.AST], list[ast.AST]] = {kind: [] for kind in COLLECTED}
+        """All nodes of the kinds in ``COLLECTED``."""
+        self.qualified: dict[ast.AST, object] = {}
+        """What :func:`torchport.analysis.names.qualify` has found out, by node."""
+        self._reads: dict[str, list[ast.Name | ast.Attribute]] = {}
+        self._calls: dict[str, list[ast.Call]] = {}
 
     def reads(self, name: str) -> list[ast.Name | ast.Attribute]:
         """Where a name or a dotted chain is read, as long as it is written."""

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 Kind = Literal[
     "tensor", "output", "number", "array", "list", "dict", "text", "loader", "model", "optimizer", "shape", "none",
@@ -15,8 +14,7 @@ Dtype = Literal["", "bool", "int", "float", "double"]
 Origin = Literal["", "data", "loop", "random"]
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
+class Value(NamedTuple):
     """``output`` is what a model gives: a tensor, or something whose parts are tensors."""
 
     kind: Kind
@@ -80,7 +78,7 @@ def element(value: Value, index: int | None = None) -> Value:
                 return value.items[index] if -len(value.items) <= index < len(value.items) else UNKNOWN
             return join(value.items)
         case "tensor" | "output":
-            return replace(value, kind="tensor", items=(), fixed=False)
+            return value._replace(kind="tensor", items=(), fixed=False)
         case "shape":
             return NUMBER
         case "array":
@@ -107,7 +105,7 @@ def join(values: Iterable[Value]) -> Value:
 
 def _join(one: Value, other: Value) -> Value:
     if {one.kind, other.kind} == {"tensor", "number"}:
-        return replace(one if one.is_tensor else other, sure=False)
+        return (one if one.is_tensor else other)._replace(sure=False)
     if one.is_tensor and other.is_tensor:
         return Value(
             "tensor" if one.kind == other.kind == "tensor" else "output",

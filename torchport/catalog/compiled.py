@@ -10,9 +10,9 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 from torchport import __version__
 
@@ -32,9 +32,9 @@ def kept(wanted: str) -> list[dict[str, Any]] | None:
     """The fields of the rules that were kept for this signature, or None."""
     try:
         data = FILE.read_bytes()
-        if sha256(data[32:], usedforsecurity=False).digest() != data[:32]:
+        if crc32(data[4:]) != int.from_bytes(data[:4], "big"):
             return None
-        found, rules = marshal.loads(data[32:])
+        found, rules = marshal.loads(data[4:])
     except (OSError, ValueError, EOFError, TypeError):
         return None
     return rules if found == wanted else None
@@ -48,5 +48,5 @@ def keep(wanted: str, rules: list[dict[str, Any]]) -> None:
     temporary = FILE.with_name(f"{FILE.name}.{os.getpid()}")
     with suppress(OSError):
         FOLDER.mkdir(exist_ok=True)
-        temporary.write_bytes(sha256(body, usedforsecurity=False).digest() + body)
+        temporary.write_bytes(crc32(body).to_bytes(4, "big") + body)
         temporary.replace(FILE)

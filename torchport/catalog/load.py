@@ -73,7 +73,7 @@ def _shipped(files: list[Path]) -> dict[str, Rule]:
     rules: dict[str, Rule] = {}
     for path in files:
         _add(rules, path)
-    compiled.keep(wanted, [{name: getattr(rule, name) for name in Rule.__slots__} for rule in rules.values()])
+    compiled.keep(wanted, [{name: getattr(rule, name) for name in Rule._fields} for rule in rules.values()])
     return rules
 
 

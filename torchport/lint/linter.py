@@ -51,5 +51,5 @@ class Linter:
         if fixed.text is None:
             found = self.finder.inspect(source)
             return replace(found, problems=found.problems or fixed.problems)
-        found = self.finder.inspect(replace(source, text=fixed.text))
+        found = self.finder.inspect(source._replace(text=fixed.text))
         return Outcome(fixed.applied, found.left, fixed.text, found.problems, found.silenced)

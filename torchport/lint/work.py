@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from torchport.model import Edit, Finding, Problem, Rule
@@ -138,7 +136,7 @@ class Work:
             (cell, line), (last, end_line) = book.place(finding.line), book.place(finding.end_line)
             one_cell = last == cell  # a group of statements may go on in the next cell
             end = (end_line, finding.end_column) if one_cell else (line, finding.column + 1)
-            placed.append(replace(finding, cell=cell, line=line, end_line=end[0], end_column=end[1]))
+            placed.append(finding._replace(cell=cell, line=line, end_line=end[0], end_column=end[1]))
         problems = [
             [f"cell {book.place(p.line)[0]}, line {book.place(p.line)[1]}: {p.message}", 0] for p in outcome.problems
         ]
@@ -152,4 +150,6 @@ class Work:
 
 def digest_of(data: bytes) -> str:
     """What names a content."""
+    from hashlib import sha256  # takes a while to load, and is wanted for the cache alone
+
     return sha256(data, usedforsecurity=False).hexdigest()

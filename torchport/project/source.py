@@ -7,7 +7,7 @@ import io
 import os
 import re
 import stat
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from torchport.model import Problem
 
@@ -23,8 +23,7 @@ _LONE_CR = re.compile(r"\r(?!\n)")
 _GENERATED = b"@" + b"generated"
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(NamedTuple):
     """One file, decoded. ``text`` has no byte-order mark; its line ends are those of the file."""
 
     path: str

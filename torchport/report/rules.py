@@ -5,8 +5,7 @@ The page is made here alone: ``docs/rules/``, ``torchport rule CODE`` and the he
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from torchport.model import TARGETS, Effect, Review, Rule, Safety, Support
@@ -120,4 +119,4 @@ def sentence(text: str) -> str:
 
 def as_data(rule: Rule) -> dict[str, Any]:
     """A rule as JSON has it."""
-    return asdict(rule)
+    return {name: dict(value) if isinstance(value, Mapping) else value for name, value in rule._asdict().items()}

@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 from torchport.analysis.names import Qualified, qualify
 from torchport.analysis.project import ProjectFacts
@@ -24,8 +25,7 @@ NO_SPELLING = "there is no spelling of it for the target {} alone; the target po
 OWN_SHIM = re.compile(r"(?<![\w.])shim\.")
 
 
-@dataclass(slots=True)
-class New:
+class New(NamedTuple):
     """What a node becomes. ``accelerator`` says that the text speaks of it, and so may need an import."""
 
     node: ast.expr | ast.pattern
@@ -151,7 +151,7 @@ class Context:
         for new in news:
             text = new.text
             if not self.spell.portable and len(OWN_SHIM.findall(text)) > len(OWN_SHIM.findall(self.source(new.node))):
-                return replace(self.leave(rule, node, rule.reason or NO_SPELLING.format(self.target)), support="manual")
+                return self.leave(rule, node, rule.reason or NO_SPELLING.format(self.target))._replace(support="manual")
             if self.shim != "shim" and new.accelerator:
                 if OWN_SHIM.search(self.source(new.node)):
                     return self.leave(rule, node, "the file uses the name 'shim' itself, here as well")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 
 from torchport.analysis.names import line_mark
 from torchport.analysis.scopes import dotted
@@ -27,7 +26,7 @@ def hold_back(findings: list[Finding], rules: tuple[Rule, ...], context: Context
     reasons.update(_guards(findings, branches, context.tree.every(ast.If), context))
     reasons.update(_guards(findings, choices, context.tree.every(ast.IfExp), context))
     return [
-        replace(f, edits=(), reason=context.spell.advice(reasons[f]), needs=()) if f in reasons else f for f in findings
+        f._replace(edits=(), reason=context.spell.advice(reasons[f]), needs=()) if f in reasons else f for f in findings
     ]
 
 

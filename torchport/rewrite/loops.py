@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import replace
 
 from torchport.analysis.loops import batch_comprehensions, has_boundary, marks_steps, step_loops
 from torchport.model import Edit, Finding, Rule
@@ -101,7 +100,7 @@ def _marked(rule: Rule, context: Context, loop: ast.For | ast.While) -> Finding:
         edit = Edit(place, place, f"{text.newline(last.end_lineno)}{indent}{call}")
     needs = context.spell.needs(call)
     finding = context.edited(rule, head, [edit], call, needs=needs)
-    return replace(finding, old=f"while {finding.old}:") if isinstance(loop, ast.While) else finding
+    return finding._replace(old=f"while {finding.old}:") if isinstance(loop, ast.While) else finding
 
 
 def _continues(loop: ast.For | ast.While) -> bool:

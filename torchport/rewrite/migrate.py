@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import compress
 from pathlib import PurePath
 from typing import TYPE_CHECKING, NamedTuple
@@ -266,7 +266,7 @@ def _migrate(source: Source, migrator: Migrator) -> Outcome:
         why = "a second run would change it again"
     if why:
         return _refused(applied, why, left)
-    applied = [replace(f, now=text.position(origin.forward(f.start, k))) for f, k in zip(applied, passes, strict=True)]
+    applied = [f._replace(now=text.position(origin.forward(f.start, k))) for f, k in zip(applied, passes, strict=True)]
     left = [_now(f, raw, last, text, origin, done) for f, raw in zip(left, remaining, strict=True)]
     return Outcome(applied, left, after, silenced=silenced)
 
@@ -278,7 +278,7 @@ def _now(finding: Finding, raw: Finding, last: Text, text: Text, origin: Origin,
         return str(text.line(origin.forward(last.starts[int(mark[1]) - 1], done)))
 
     reason = LINE_MARK.sub(line, raw.reason)
-    return replace(finding, now=text.position(origin.forward(raw.start, done)), reason_now=reason)
+    return finding._replace(now=text.position(origin.forward(raw.start, done)), reason_now=reason)
 
 
 def _spliced(source: Source, text: Text, edits: list[Edit], origin: Origin) -> tuple[Tree, Text]:
@@ -371,11 +371,11 @@ def _located(finding: Finding, text: Text, original: Text, origin: Origin) -> Fi
     if old != shorten(original.bytes[start:end].decode(errors="replace")):
         old = shorten(original.line_text(line).decode())
     reason = LINE_MARK.sub(lambda m: str(original.line(origin(text.starts[int(m[1]) - 1]))), finding.reason)
-    return replace(finding, line=line, column=column, end_line=end_line, end_column=end_column, old=old, reason=reason)
+    return finding._replace(line=line, column=column, end_line=end_line, end_column=end_column, old=old, reason=reason)
 
 
 def _note(finding: Finding, reason: str) -> Finding:
-    return replace(finding, edits=(), reason=reason, effect="none")
+    return finding._replace(edits=(), reason=reason, effect="none")
 
 
 def _refused(applied: list[Finding], why: str, left: list[Finding] | None = None) -> Outcome:
@@ -383,7 +383,7 @@ def _refused(applied: list[Finding], why: str, left: list[Finding] | None = None
     reason = f"not rewritten: {why}"
     return Outcome(
         left=[
-            *{(f.code, f.line, f.column): replace(f, edits=(), reason=reason) for f in applied}.values(),
+            *{(f.code, f.line, f.column): f._replace(edits=(), reason=reason) for f in applied}.values(),
             *(left or []),
         ],
         problems=[Problem(f"left alone: {why}")],

@@ -15,7 +15,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from torchport.analysis.names import Qualified, canonical, line_mark
 from torchport.model import Finding, Rule
@@ -118,7 +118,7 @@ def _use(rule: Rule, new: str, node: ast.expr, site: ast.expr, found: Qualified,
         return context.leave(rule, node, ANNOTATION, effect="none")
     if not new:
         left = context.leave(rule, node, found.doubt or rule.reason or NO_SPELLING.format(context.target))
-        return left if left.effect == "none" else replace(left, support="manual")
+        return left if left.effect == "none" else left._replace(support="manual")
     if new == "shim.device_context" and not (
         isinstance(up := context.tree.parents[site], ast.Call) and up.func is site
     ):
@@ -157,7 +157,7 @@ def _whole(rule: Rule, new: str, site: ast.expr, found: Qualified, context: Cont
         return context.rewrite(rule, call, New(call, _in_this_file(new, context)), doubt=found.doubt)
     if not isinstance(statement, ast.Expr):
         left = context.leave(rule, call, VALUE if lines or not rule.reason else rule.reason)
-        return replace(left, support="manual")
+        return left._replace(support="manual")
     if not lines:
         return context.edited(rule, statement, [removal(context.tree, context.text, statement)], doubt=found.doubt)
     fresh = [_in_this_file(line, context) for line in lines]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 from torchport.analysis.names import line_mark
@@ -84,10 +83,10 @@ def held(findings: Sequence[Finding], quiet: Collection[Key], halved: Mapping[Ke
 
 def _held(finding: Finding, groups: Mapping[str, int], quiet: Collection[Key], halved: Mapping[Key, int]) -> Finding:
     if key(finding) in quiet:
-        return replace(finding, edits=(), needs=(), reason=finding.reason or SILENCED)
+        return finding._replace(edits=(), needs=(), reason=finding.reason or SILENCED)
     if finding.edits and (key(finding) in halved or finding.group in groups):
         line = halved.get(key(finding)) or groups[finding.group]
-        return replace(finding, edits=(), needs=(), reason=TOGETHER.format(line_mark(line)))
+        return finding._replace(edits=(), needs=(), reason=TOGETHER.format(line_mark(line)))
     return finding
 
 

@@ -6,7 +6,7 @@ Names that a rule gives as data (``rename`` in the catalogue) are not here; what
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from torchport.model import Rule, Target
 
@@ -62,8 +62,7 @@ _ADVICE: tuple[tuple[str, str, str], ...] = (
 """What the reasons of findings say of the shim, for targets that do without it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Spelling:
+class Spelling(NamedTuple):
     """The words of one target in one file."""
 
     target: Target
@@ -119,7 +118,7 @@ class Spelling:
 def for_target(rules: tuple[Rule, ...], target: Target) -> tuple[Rule, ...]:
     """The rules that find something for one target, with its reasons: what works there as it is is not spoken of."""
     return tuple(
-        replace(rule, reason=rule.reasons.get(target, rule.reason)) if rule.reasons else rule
+        rule._replace(reason=rule.reasons.get(target, rule.reason)) if rule.reasons else rule
         for rule in rules
         if rule.lint_only or rule.effect == "none" or rule.support[target] != "same" or target in rule.example
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import cached_property
 
 from torchport.analysis.evaluate import Flow
@@ -84,4 +83,4 @@ def report(
 ) -> Finding:  # fmt: skip
     """A finding that is left for a person."""
     finding = context.leave(rule, node, reason or rule.reason, effect=effect)
-    return replace(finding, perhaps=True) if perhaps else finding
+    return finding._replace(perhaps=True) if perhaps else finding
