@@ -111,7 +111,7 @@ class _Walk:
         matching = [(file, digest) for file in files for digest in self.read(file, few)]
         if self.changed is not None:
             matching = [(file, digest) for file, digest in matching if self.changed.has(file.path)]
-        facts = key_of(",".join(sorted(self.own_cuda)), repr(self.held))
+        facts = key_of(",".join(sorted(self.own_cuda)), repr(self.held)) if self.cache else ""
         left: list[tuple[FoundFile, str]] = []
         for file, digest in matching:
             key = self.key(file, digest, facts) if self.cache else ""

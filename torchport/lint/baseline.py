@@ -6,7 +6,6 @@ found again where lines have moved.
 
 from __future__ import annotations
 
-import json
 import os
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
@@ -83,6 +82,8 @@ class Baseline:
 
     def save(self) -> None:
         """Write the file. Raises OSError."""
+        import json
+
         files: dict[str, dict[str, dict[str, int]]] = {}
         for key in sorted(self.accepted):
             files.setdefault(key.path, {}).setdefault(key.code, {})[key.text] = self.accepted[key]
@@ -97,6 +98,8 @@ class Baseline:
 
 
 def _read(path: Path) -> Counter[Key]:
+    import json
+
     try:
         data = json.loads(path.read_bytes())
     except OSError as error:

@@ -5,11 +5,9 @@ The folder ignores itself and may be deleted at any time. Nothing in it is execu
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Container, Mapping
 from contextlib import suppress
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -67,9 +65,15 @@ class Cache:
             _forget(self.top, self.folder)
 
 
+def _digest(data: bytes) -> str:
+    from hashlib import blake2b  # it loads OpenSSL: a run without a cache does without
+
+    return blake2b(data, digest_size=16).hexdigest()
+
+
 def key_of(*parts: str) -> str:
     """A name for what depends on all of ``parts``."""
-    return blake2b("\0".join(parts).encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
+    return _digest("\0".join(parts).encode("utf-8", "surrogateescape"))
 
 
 def found_of(entry: Any, codes: Container[str]) -> Found | None:
@@ -85,9 +89,11 @@ def found_of(entry: Any, codes: Container[str]) -> Found | None:
 
 def _load(path: Path) -> dict[str, Any]:
     """The entries of a shard; none where it is missing, damaged, or not written by this program."""
+    import json
+
     try:
         head, _, body = path.read_bytes().partition(b"\n")
-        if blake2b(body, digest_size=16).hexdigest().encode() == head:
+        if _digest(body).encode() == head:
             entries = json.loads(body)
             if isinstance(entries, dict):
                 return entries
@@ -98,10 +104,12 @@ def _load(path: Path) -> dict[str, Any]:
 
 def _store(path: Path, entries: Mapping[str, Any]) -> None:
     """Whole or not at all, for another run may be reading it."""
+    import json
+
     body = json.dumps(entries, separators=(",", ":")).encode()
     temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     try:
-        temporary.write_bytes(blake2b(body, digest_size=16).hexdigest().encode() + b"\n" + body)
+        temporary.write_bytes(_digest(body).encode() + b"\n" + body)
         temporary.replace(path)
     finally:
         with suppress(OSError):

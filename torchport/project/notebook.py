@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -28,6 +27,8 @@ class Notebook(NamedTuple):
 
 def read_notebook(data: bytes) -> Notebook | Problem:
     """The Python in a notebook. Magics and shell commands become statements that do nothing, on lines of their own."""
+    import json
+
     try:
         book = json.loads(data)
         if not _is_python(book):
