@@ -152,9 +152,9 @@ class _Walk:
         """What a file tells of the project. Which modules it imports matters only to a rewrite."""
         if self.options.fix:
             self.collector.add(data, file.path)
-        self.own_cuda.update(own_cuda(data))
         if b"cuda" not in data:
             return
+        self.own_cuda.update(own_cuda(data))
         key = key_of("held", digest, file.path) if self.cache else ""
         rows = self.cache.get(key) if self.cache else None
         if not (isinstance(rows, list) and all(isinstance(row, list) and len(row) == 4 for row in rows)):

@@ -40,6 +40,7 @@ class Report:
     remarks: int = 0
     """Notes that only ``--verbose`` shows."""
     _lines: dict[str, dict[int, list[str]]] = field(default_factory=dict)
+    _by_path: dict[str, FileResult] = field(default_factory=dict)
 
     def add(self, other: Report) -> None:
         """Take in the report of other files."""
@@ -78,11 +79,13 @@ class Report:
         """The line of a finding, as it is after the fixes, without its end."""
         number = finding.line
         if path not in self._lines:
-            file = next(file for file in self.files if file.path == path)
+            if path not in self._by_path:
+                self._by_path = {file.path: file for file in self.files}
+            file = self._by_path[path]
             data = file.after or file.before or read_bytes(path)
             self._lines[path] = {} if isinstance(data, Problem) else lines_of(path, data)
         lines = self._lines[path].get(finding.cell, [])
-        return lines[number - 1] if 0 < number <= len(lines) else ""
+        return lines[number - 1].removesuffix("\r") if 0 < number <= len(lines) else ""
 
     @property
     def exit_status(self) -> int:
@@ -95,7 +98,7 @@ class Report:
 
 
 def lines_of(path: str, data: bytes) -> dict[int, list[str]]:
-    """The lines of a file without their ends, by the cell of a notebook, 0 elsewhere; none where it cannot be read."""
+    """The lines of a file, split at line feeds, by the cell of a notebook or 0; none where it cannot be read."""
     if path.endswith(".ipynb"):
         book = read_notebook(data)
         cells: dict[int, list[str]] = {}
@@ -104,7 +107,7 @@ def lines_of(path: str, data: bytes) -> dict[int, list[str]]:
                 cells.setdefault(cell, []).append(line)
         return cells
     source = decode(path, data)
-    return {} if isinstance(source, Problem) else {0: [line.removesuffix("\r") for line in source.text.split("\n")]}
+    return {} if isinstance(source, Problem) else {0: source.text.split("\n")}
 
 
 def place(path: str, finding: Finding) -> str:

@@ -48,7 +48,8 @@ def _window(line: str, finding: Finding) -> tuple[str, int, int]:
     """The part of a line that is shown, and where and how long the caret is in it."""
     start = min(finding.column - 1, len(line))
     end = finding.end_column - 1 if finding.end_line == finding.line else len(line.rstrip())
-    line = "".join(char if char.isprintable() or char == "\t" else "\N{REPLACEMENT CHARACTER}" for char in line)
+    if not line.isprintable():
+        line = "".join(char if char.isprintable() or char == "\t" else "\N{REPLACEMENT CHARACTER}" for char in line)
     first = 0
     if len(line) > WIDEST and start > WIDEST // 2:
         first = start - WIDEST // 2
@@ -60,7 +61,7 @@ def _window(line: str, finding: Finding) -> tuple[str, int, int]:
 def _blank(text: str) -> str:
     """As wide as ``text``: tabs stay, and what takes two columns of a terminal becomes two blanks."""
     if text.isascii():
-        return "".join("\t" if char == "\t" else " " for char in text)
+        return "\t".join(" " * len(part) for part in text.split("\t"))
     from unicodedata import combining, east_asian_width
 
     widths = {"W": "  ", "F": "  "}
