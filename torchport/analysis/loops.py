@@ -263,7 +263,7 @@ def _batch_loops(tree: Tree) -> set[ast.AST]:
             or not isinstance(func.value, ast.Name)
         ):
             continue
-        if func.attr == "to" and (not call.args or isinstance(call.args[0], ast.Constant) or _is_dtype(call.args[0])):
+        if func.attr == "to" and (not call.args or not _may_be_device(call.args[0])):
             continue
         if not _is_used(tree, call, func.value.id):
             continue
@@ -276,6 +276,13 @@ def _batch_loops(tree: Tree) -> set[ast.AST]:
                     found.add(parent)
                 break
     return found
+
+
+def _may_be_device(node: ast.expr) -> bool:
+    """Whether ``.to(node)`` may move to the accelerator."""
+    if isinstance(node, ast.Constant):
+        return isinstance(node.value, str) and node.value.startswith(("cuda", "xla", "tpu"))
+    return not _is_dtype(node)
 
 
 def _is_dtype(node: ast.expr) -> bool:
