@@ -73,6 +73,7 @@ TRANSFORMERS: dict[str, Transformer] = {
     "new-parameters": modules.new_parameters,
     "batch-norm": modules.batch_norm,
     "layer-norm": modules.layer_norm,
+    "made": modules.made,
     "load": loading.load,
     "save": loading.save,
     "pin-memory": loading.pin_memory,

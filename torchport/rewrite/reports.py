@@ -30,7 +30,9 @@ OTHER_ERROR = "errors of a TPU have other words; decide what the program should 
 SEARCHES = ("search", "match", "find", "startswith", "fullmatch")
 OTHER_BACKEND = "already-on-xla"
 CODE = re.compile(r"torch\.(backends\.)?cuda\b(?!\.\w+Tensor$)|\.cuda\(")
-LAUNCHER = re.compile(r"\btorchrun\b|torch\.distributed\.(launch|run)\b|accelerate launch")
+LAUNCHER = re.compile(
+    r"(^|[\s/])torchrun(\s|$)|(^|-m\s+)torch\.distributed\.(launch|run)(\s|$)|(^|\s)accelerate launch(\s|$)"
+)
 RUNS = re.compile(
     r"(^|\.)(eval|exec|_eval|compile|run|Popen|call|check_call|check_output|system|patch|setattr|object)$"
 )
@@ -209,8 +211,12 @@ def launch_command(rule: Rule, context: Context) -> Iterator[Finding]:
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and LAUNCHER.search(node.value):
                 yield context.leave(rule, node, rule.reason, effect="error" if context.target == "tpu" else None)
     for assign in context.tree.every(ast.Assign):
-        texts = [n.value for n in ast.walk(assign.value) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
-        if isinstance(assign.value, ast.Constant | ast.JoinedStr | ast.List) and any(map(LAUNCHER.search, texts)):
+        value = assign.value
+        parts = (
+            value.elts if isinstance(value, ast.List) else value.values if isinstance(value, ast.JoinedStr) else [value]
+        )
+        texts = [n.value for n in parts if isinstance(n, ast.Constant) and isinstance(n.value, str)]
+        if any(map(LAUNCHER.search, texts)):
             yield context.leave(rule, assign.value, rule.reason)
 
 
