@@ -96,6 +96,7 @@ TRANSFORMERS: dict[str, Transformer] = {
     "other-backend": reports.other_backend,
     "generator": reports.generator,
     "environment": reports.environment,
+    "old-xla-environment": reports.old_xla_environment,
     "nvidia-smi": reports.nvidia_smi,
     "launch-command": reports.launch_command,
     "library-import": libraries.library_import,

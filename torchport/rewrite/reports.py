@@ -15,6 +15,10 @@ VARIABLE = re.compile(
     r"(?:.*\s)?((CUDA|NCCL|TORCH_NCCL|TORCH_CUDA|PYTORCH_CUDA|CUBLAS_WORKSPACE)_[A-Z0-9_]+)(?:=.*)?|.*\s(CUDA_VISIBLE_DEVICES)=.*",
     re.DOTALL,
 )
+OLD_XLA = {
+    "XRT_TPU_CONFIG": "the runtime that read it is gone: set PJRT_DEVICE=TPU before torch_xla is imported",
+    "XLA_USE_SPMD": "call torch_xla.runtime.use_spmd()",
+}
 OPTION = re.compile(r"--?[\w-]*(gpu|cuda|nccl)[\w-]*", re.IGNORECASE)
 
 INNER = """
@@ -29,6 +33,7 @@ BUILDS_PACKAGE = "cuda-build-script"
 OTHER_ERROR = "errors of a TPU have other words; decide what the program should do then"
 SEARCHES = ("search", "match", "find", "startswith", "fullmatch")
 OTHER_BACKEND = "already-on-xla"
+OLD_ENVIRONMENT = "old-xla-environment"
 CODE = re.compile(r"torch\.(backends\.)?cuda\b(?!\.\w+Tensor$)|\.cuda\(")
 LAUNCHER = re.compile(
     r"(^|[\s/])torchrun(\s|$)|(^|-m\s+)torch\.distributed\.(launch|run)(\s|$)|(^|\s)accelerate launch(\s|$)"
@@ -175,6 +180,15 @@ def environment(rule: Rule, context: Context) -> Iterator[Finding]:
             if keyword.arg and VARIABLE.fullmatch(keyword.arg):
                 visible = keyword.arg == "CUDA_VISIBLE_DEVICES"
                 yield context.leave(rule, keyword.value, rule.reason, effect=None if visible else "none")
+
+
+def old_xla_environment(rule: Rule, context: Context) -> Iterator[Finding]:
+    """``os.environ["XLA_USE_BF16"] = "1"``, and what older programs for TPUs set."""
+    asked = [node.slice for node in context.tree.every(ast.Subscript)]
+    asked += [argument for call in context.tree.calls for argument in call.args[:1]]
+    for node in asked:
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in rule.triggers:
+            yield context.leave(rule, node, OLD_XLA.get(node.value, rule.reason))
 
 
 def shown(node: ast.Constant | ast.JoinedStr) -> str:
