@@ -13,17 +13,13 @@ from typing import Any
 
 import pytest
 import torch
-
-from torchport.catalog import load_rules
-from torchport.lint.linter import Linter
-from torchport.project.source import Source
+from lint_fixed import HEAD, linted, same
 
 BACKEND = os.environ.get("TORCHPORT_TEST_BACKEND", "cpu")
 if BACKEND == "xla":
     import torch_xla
 
     torch_xla.device()  # PyTorch/XLA has to be there before the first backward pass on the CPU
-HEAD = "import torch\nimport torch.nn.functional as F\n"
 ROWS = 6
 NAN, INF = float("nan"), float("inf")
 pytestmark = pytest.mark.skipif(BACKEND == "tpu", reason="the rules of these fixes were measured on PyTorch/XLA")
@@ -137,14 +133,6 @@ CASES = (
 )
 
 
-def linted(code: str, *, unsafe: bool = False) -> str:
-    """The code after ``lint --fix``."""
-    rules = tuple(rule for rule in load_rules() if rule.lint_only)
-    outcome = Linter(rules, "portable", fix=True, unsafe=unsafe)(Source("step.py", HEAD + code, "utf-8", False))
-    assert not outcome.problems
-    return outcome.text or ""
-
-
 def function(code: str) -> Callable[..., torch.Tensor]:
     """The ``step`` of a program."""
     space: dict[str, Any] = {}
@@ -184,15 +172,6 @@ def run(step: Callable[..., torch.Tensor], given: dict[str, torch.Tensor], devic
     else:
         grads = ()
     return result.detach().cpu(), *(g.cpu() if g is not None else None for g in grads)
-
-
-def same(one: tuple[Any, ...], other: tuple[Any, ...]) -> None:
-    """Values, dtypes and shapes are equal, NaN at the same places."""
-    assert len(one) == len(other)
-    for a, b in zip(one, other, strict=True):
-        assert (a is None) == (b is None)
-        if a is not None:
-            torch.testing.assert_close(a, b, equal_nan=True, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -241,50 +220,3 @@ def counted(step: Callable[..., torch.Tensor]) -> tuple[int, int]:
         del result
     xm.wait_device_ops()
     return tuple((met.metric_data(n) or (0,))[0] for n in ("CompileTime", "TransferFromDeviceTime"))  # type: ignore[return-value]
-
-
-BY_NUMBER = """
-def train(model, batches, optimizer, table, end):
-    table = table.to("DEVICE").requires_grad_()
-    losses = []
-    for i, x in enumerate(batches):
-        loss = (model(x + table[i]) * model(table[:, i])).sum()
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.detach())
-        end()
-    return [*(loss.cpu() for loss in losses), table.grad.cpu()]
-"""
-
-
-def trained(code: str, device: str) -> tuple[torch.Tensor, ...]:
-    """Losses of six steps and the gradient of the table that a number is looked up in."""
-    space: dict[str, Any] = {}
-    exec(compile(code.replace("DEVICE", device), "train.py", "exec"), space)
-    generator = torch.Generator().manual_seed(5)
-    batches = [torch.randn(ROWS, generator=generator).to(device) for _ in range(ROWS)]
-    model = torch.nn.Linear(ROWS, 2)
-    model.load_state_dict({"weight": torch.full((2, ROWS), 0.1), "bias": torch.zeros(2)})
-    model = model.to(device)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-    table = torch.randn(ROWS, ROWS, generator=generator)
-    table[2, 3], table[1, 1] = 0.0, -0.0
-    end = (lambda: torch_xla.sync()) if device == "xla" else (lambda: None)
-    return tuple(space["train"](model, batches, optimizer, table, end))
-
-
-def test_a_number_that_changes_in_every_step_becomes_data() -> None:
-    after = linted(BY_NUMBER)
-    assert after.count("index_select(") == 2
-    expected = trained(HEAD + BY_NUMBER, "cpu")
-    same(trained(after, "cpu"), expected)
-    if BACKEND == "xla":
-        import torch_xla.debug.metrics as met
-
-        compiled = []
-        for code in (HEAD + BY_NUMBER, after):
-            met.clear_all()
-            same(trained(code, "xla"), expected)
-            compiled.append((met.metric_data("CompileTime") or (0,))[0])
-        assert compiled[0] >= ROWS
-        assert compiled[1] < ROWS
