@@ -48,6 +48,7 @@ CHECKS: dict[str, Transformer] = {
     "random-graph": operators.random_graph,
     "ragged-last-batch": lengths.last_batch,
     "without-barrier": xla_steps.without_barrier,
+    "clip-before-reduce": xla_steps.clip_before_reduce,
     "clip-error": arguments.clip_error,
     "waiting-optimizers": arguments.waiting_optimizers,
     "distributions": arguments.distributions,

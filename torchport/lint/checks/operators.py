@@ -14,6 +14,8 @@ from torchport.rewrite.context import Context, New
 HOST_MODES = ("bicubic", "nearest-exact", "linear")
 MISSING_MODES = ("trilinear",)
 RESIZES = ("interpolate", "upsample", "Upsample")
+RESIZERS = ("Resize", "RandomResizedCrop", "resize", "resized_crop")
+"""Of torchvision; those in capitals make a layer."""
 POOLS = ("adaptive_avg_pool2d", "adaptive_max_pool2d", "AdaptiveAvgPool2d", "AdaptiveMaxPool2d")
 EMBEDDINGS = (
     "torch.nn.Embedding",
@@ -41,6 +43,24 @@ def host_operators(rule: Rule, context: Context) -> Iterator[Finding]:
 def missing_operators(rule: Rule, context: Context) -> Iterator[Finding]:
     """Operators that TorchTPU does not have."""
     yield from _operators(rule, context, other="xla")
+    if context.target != "xla":
+        yield from _smooth_resizes(rule, context)
+
+
+def _smooth_resizes(rule: Rule, context: Context) -> Iterator[Finding]:
+    """``v2.Resize(32)(x)`` and ``resize(x, 32)`` of torchvision on a tensor that is certainly on the device."""
+    known = facts(context)
+    for made in known.named(*RESIZERS):
+        name = known.flow.name_of(made.func)
+        call = context.tree.parents[made] if name.rpartition(".")[2].startswith("R") else made
+        if not name.startswith("torchvision.transforms.") or not isinstance(call, ast.Call) or not call.args:
+            continue
+        smooth, mode = keyword(made, "antialias"), keyword(made, "interpolation")
+        plain = isinstance(smooth, ast.Constant) and smooth.value is False
+        nearest = isinstance(mode, ast.Attribute) and mode.attr.startswith("NEAREST")
+        value = known.value(call.args[0])
+        if value.is_tensor and value.where == "device" and not plain and not nearest:
+            yield report(rule, context, call)
 
 
 def _claim(rule: Rule, context: Context) -> None:
