@@ -377,6 +377,8 @@ def _located(finding: Finding, text: Text, original: Text, origin: Origin) -> Fi
 
 
 def _note(finding: Finding, reason: str) -> Finding:
+    if finding.name == reports.OLD_ENVIRONMENT:
+        return finding  # it speaks of PyTorch/XLA itself
     return finding._replace(edits=(), reason=reason, effect="none")
 
 
