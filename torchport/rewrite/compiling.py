@@ -18,6 +18,9 @@ COMPILE = "torch.compile"
 CHECKPOINT = "torch.utils.checkpoint.checkpoint"
 DROPPED = {"xla": ("mode", "options", "dynamic"), "tpu": ("mode", "options")}
 GIVEN = 'its backend is not seen here; PyTorch/XLA compiles with backend="openxla"'
+STARRED = (
+    'its arguments are handed on with a star; TorchTPU refuses mode=, dynamic=True and backend="inductor" among them'
+)
 BACKENDS = ("inductor", "openxla", "eager", "aot_eager")
 OPENXLA = '"openxla"'
 REENTRANT = (
@@ -48,7 +51,7 @@ def _compiled(rule: Rule, context: Context, call: ast.Call, doubt: str) -> Itera
     xla = context.target == "xla"
     known = backend is None or (isinstance(backend, ast.Constant) and backend.value in BACKENDS)
     if starred(call) or (xla and not known):
-        yield context.leave(rule, call, GIVEN)
+        yield context.leave(rule, call, GIVEN if xla else STARRED)
         return
     dropped = {name for name in DROPPED[context.target] if name in values}
     dynamic, named = values.get("dynamic"), backend.value if isinstance(backend, ast.Constant) else None
