@@ -6,10 +6,11 @@ import ast
 from collections.abc import Iterator
 
 from torchport.analysis.operations import HOST_BOOLS
+from torchport.analysis.reaching import scope_of
 from torchport.analysis.values import Value
 from torchport.lint.checks.clips import clipping
 from torchport.lint.checks.facts import Facts, facts, report
-from torchport.lint.checks.reads import wanted
+from torchport.lint.checks.reads import is_dtype, wanted
 from torchport.model import Finding, Rule
 from torchport.rewrite.context import Context
 
@@ -82,11 +83,25 @@ def _decisive(test: ast.expr) -> Iterator[ast.expr]:
 def _decides(known: Facts, node: ast.expr) -> bool:
     """Whether ``node`` is a tensor that gives one truth value, or a call that asks the device for one."""
     if isinstance(node, ast.Call) and known.flow.name_of(node.func).removeprefix("torch.") in HOST_BOOLS:
-        return any(wanted(known.value(a)) for a in node.args)
+        return any(wanted(known.value(a)) for a in node.args) and not any(_moved_later(known, a) for a in node.args)
     if _plain(node):
         return False
     value = known.value(node)
     return wanted(value) and (value.scalar or isinstance(node, ast.Compare) or _reduces(node, value))
+
+
+def _moved_later(known: Facts, node: ast.expr) -> bool:
+    """Whether ``node`` is a name that is not on the device yet: ``ids.to(device)`` is handed on elsewhere."""
+    if not isinstance(node, ast.Name):
+        return False
+    for use in known.flow.uses(scope_of(known.tree, node).find(node.id), node.id):
+        call = known.tree.parents[use]
+        if not isinstance(call, ast.Call) or call.func is not use or not isinstance(use, ast.Attribute):
+            continue
+        moves = use.attr == "to" and bool(call.args) and not is_dtype(call.args[0])
+        if moves and not isinstance(known.tree.parents[call], ast.Assign):
+            return True
+    return False
 
 
 def _plain(node: ast.expr) -> bool:

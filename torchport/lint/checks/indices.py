@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torchport.analysis.index import keyword
 from torchport.analysis.reaching import scope_of
 from torchport.analysis.values import Origin, Value
 from torchport.lint.checks.facts import Facts, facts, moved_after, report
@@ -115,7 +114,7 @@ def _sizes(context: Context, known: Facts, call: ast.Call) -> list[ast.expr]:
     ]
     if qualified.startswith("torch."):
         if name in SIZES:
-            if known.value(call).where == "host" and keyword(call, "device") is None:
+            if known.value(call).where == "host":
                 return []
             found = call.args[:1] if name in ("full",) else call.args
         elif known.value(call.args[0] if call.args else None).where == "host":

@@ -6,7 +6,9 @@ import ast
 from collections.abc import Iterator
 
 from torchport.analysis.index import keyword
-from torchport.lint.checks.facts import facts, report
+from torchport.analysis.reaching import scope_of
+from torchport.analysis.scopes import Tree
+from torchport.lint.checks.facts import Facts, facts, report
 from torchport.model import Finding, Rule
 from torchport.rewrite.context import Context, New
 
@@ -34,11 +36,36 @@ def padded(rule: Rule, context: Context) -> Iterator[Finding]:
         if isinstance(padding, ast.Constant):
             if not _is_bool_or_longest(padding.value) or keyword(call, "pad_to_multiple_of") is not None:
                 continue
-            if keyword(call, "return_tensors") is not None or "token" in ast.unparse(call.func).lower():
+            tokenizes = keyword(call, "return_tensors") is not None or "token" in ast.unparse(call.func).lower()
+            if tokenizes and not _only_compared(known, call):
                 yield report(rule, context, call)
     for call in known.named("max"):
         if _longest(call) and _shapes(context, call):
             yield report(rule, context, call)
+
+
+def _only_compared(known: Facts, call: ast.Call) -> bool:
+    """Whether the tokens are only measured, compared and turned back into text: they stay on the host."""
+    tree = known.tree
+    whole: ast.AST = call
+    while isinstance(tree.parents[whole], ast.Attribute):
+        whole = tree.parents[whole]
+    assign = tree.parents[whole]
+    if not isinstance(assign, ast.Assign) or not isinstance(assign.targets[0], ast.Name):
+        return False
+    name = assign.targets[0].id
+    uses = known.flow.uses(scope_of(tree, assign.targets[0]).find(name), name)
+    return bool(uses) and all(_stays(tree, use) for use in uses)
+
+
+def _stays(tree: Tree, use: ast.expr) -> bool:
+    if isinstance(use, ast.Attribute):
+        return use.attr == "shape"
+    around = tree.parents[use]
+    if isinstance(around, ast.Subscript):
+        around = tree.parents[around]
+    func = around.func if isinstance(around, ast.Call) else None
+    return isinstance(func, ast.Attribute) and (func.attr == "equal" or "decode" in func.attr)
 
 
 def _is_bool_or_longest(value: object) -> bool:

@@ -23,7 +23,7 @@ def host_reads(rule: Rule, context: Context) -> Iterator[Finding]:
         func = call.func
         if not isinstance(func, ast.Attribute) or (func.attr != "to" and _arguments(call, func.attr)):
             continue
-        if func.attr == "to" and all(map(_is_dtype, call.args)) and not call.keywords:
+        if func.attr == "to" and all(map(is_dtype, call.args)) and not call.keywords:
             continue
         if not known.heat(call):
             continue
@@ -40,7 +40,7 @@ def host_reads(rule: Rule, context: Context) -> Iterator[Finding]:
             yield from _implicit(rule, context, known, call, argument)
 
 
-def _is_dtype(node: ast.expr) -> bool:
+def is_dtype(node: ast.expr) -> bool:
     """``torch.float32`` and ``x.dtype``, by their form: they leave a tensor where it is."""
     if not isinstance(node, ast.Attribute):
         return False
