@@ -128,7 +128,10 @@ def _asks_group(rule: Rule, context: Context, node: ast.Compare, named: list[ast
     if isinstance(node.ops[0], ast.Eq | ast.NotEq):
         asked = node.comparators[0] if node.left in named else node.left
         word = "in" if isinstance(node.ops[0], ast.Eq) else "not in"
-        return context.rewrite(rule, node, New(node, f'"{context.target}" {word} {context.source(asked)}', False))
+        text = f"({context.source(asked)})" if isinstance(asked, ast.NamedExpr) else context.source(asked)
+        return context.rewrite(rule, node, New(node, f'"{context.target}" {word} {text}', False))
+    if node.left in named:
+        return context.rewrite(rule, node, New(node.left, f'"{context.target}"', False))
     words = ", ".join(f'"{name}"' for name in CALLED[context.target])
     return context.rewrite(rule, node, *(New(e, words, False) for e in named))
 
