@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable
 
 from torchport.analysis import calling
+from torchport.analysis.annotations import annotated
 from torchport.analysis.evidence import COMPARISONS, Evidence
 from torchport.analysis.index import default_of
 from torchport.analysis.names import chain
@@ -13,14 +14,12 @@ from torchport.analysis.reaching import function_scope, reaching, scope_of
 from torchport.analysis.scopes import FUNCTIONS, Binding, Scope, Tree
 from torchport.analysis.values import (
     ARRAY,
-    HOST_BATCH,
     MODEL,
     NONE,
     NUMBER,
     ON_DEVICE,
     OTHER,
     SHAPE,
-    TENSOR,
     TEXT,
     UNKNOWN,
     Value,
@@ -35,13 +34,6 @@ DEPTH = 25
 ENOUGH = 20_000
 """Searches in one file after which a value is kept whatever it rests on."""
 
-ANNOTATIONS = {
-    "int": NUMBER, "float": NUMBER, "bool": NUMBER, "str": TEXT, "torch.Tensor": TENSOR, "numpy.ndarray": ARRAY,
-    "torch.nn.Module": MODEL, "torch.device": Value("device"), "torch.Size": SHAPE, "torch.optim.Optimizer":
-    Value("optimizer"), "torch.LongTensor": TENSOR, "torch.FloatTensor": TENSOR, "torch.BoolTensor":
-    Value("tensor", dtype="bool"), "torch.utils.data.DataLoader": Value("loader", items=(HOST_BATCH,)),
-    "Tensor": TENSOR,
-}  # fmt: skip
 SAME = frozenset(("data", "grad", "T", "mT", "H", "real", "imag"))
 
 
@@ -294,7 +286,7 @@ class Flow(Evidence):
             case ast.Assign() | ast.NamedExpr():
                 return self.value(parent.value)
             case ast.AnnAssign():
-                return self.value(parent.value) if parent.value is not None else self._annotated(parent.annotation)
+                return self.value(parent.value) if parent.value is not None else annotated(self, parent.annotation)
             case ast.AugAssign():
                 if not isinstance(parent.target, ast.Name):
                     return UNKNOWN
@@ -361,9 +353,9 @@ class Flow(Evidence):
             if isinstance(owner, ast.ClassDef) and arguments.args and argument is arguments.args[0]:
                 return MODEL if owner in self.modules else OTHER
             if argument.annotation is not None:
-                annotated = self._annotated(argument.annotation)
-                if annotated.kind != "unknown":
-                    return annotated
+                said = annotated(self, argument.annotation)
+                if said.kind != "unknown":
+                    return said
             default = default_of(arguments, argument.arg)
             if isinstance(default, ast.Constant) and default.value is not None:
                 return self.value(default)
@@ -371,30 +363,6 @@ class Flow(Evidence):
             if found.kind == "unknown" and default is None and function.name == "forward" and owner in self.modules:
                 return Value("tensor", sure=False)
             return found
-        return UNKNOWN
-
-    def _annotated(self, node: ast.expr) -> Value:
-        name = self.name_of(node) or (node.id if isinstance(node, ast.Name) else "")
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            name = node.value
-        if name in ANNOTATIONS:
-            return ANNOTATIONS[name]
-        if isinstance(node, ast.BinOp):
-            return join((self._annotated(node.left), self._annotated(node.right)))
-        if isinstance(node, ast.Constant) and node.value is None:
-            return NONE
-        if isinstance(node, ast.Subscript):
-            base = chain(node.value)[-1:] or [""]
-            inner = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-            match base[0]:
-                case "Optional" | "Union" | "Final":
-                    return join(map(self._annotated, inner))
-                case "List" | "list" | "Sequence" | "Iterable" | "Iterator":
-                    return sequence(self._annotated(inner[0]))
-                case "Dict" | "dict" | "Mapping":
-                    return Value("dict", items=(self._annotated(inner[-1]),))
-                case "Tuple" | "tuple":
-                    return parts(*map(self._annotated, inner))
         return UNKNOWN
 
     def _own_attribute(self, node: ast.Attribute) -> Value:
