@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import carried
 import pytest
 import torch
 from shim_tasks import STEPS, TASKS, Training
@@ -85,3 +86,20 @@ def test_a_checkpoint_goes_on_elsewhere(run: Run, name: str, tmp_path: Path) -> 
     training = Training(TASKS["gpt"], shim.device(), seed=1)
     training.load(shim.load(tmp_path / "cpu.pt", map_location="cuda"))
     assert training.epoch() == close(want, name)
+
+
+@pytest.mark.parametrize("written_on", ["xla", "tpu"])
+def test_a_checkpoint_of_each_accelerator_goes_on_here(written_on: str) -> None:
+    """Files that were written there; no environment has both."""
+    folder = Path(__file__).with_name("data") / "checkpoints" / written_on
+    here, there = carried.read("gan", folder)
+    assert here == pytest.approx(there, rel=1e-5)
+
+
+def test_a_checkpoint_holds_cpu_storages_alone(name: str, tmp_path: Path) -> None:
+    training = Training(TASKS["gan"], shim.device())
+    training.epoch()
+    shim.save(training.state(), tmp_path / "half.pt")
+    assert carried.locations(tmp_path / "half.pt") == {"cuda:0" if name == "cuda" else "cpu"}
+    for written_on in ("xla", "tpu"):
+        assert carried.locations(Path(__file__).with_name("data") / "checkpoints" / written_on / "gan.pt") == {"cpu"}
