@@ -76,8 +76,10 @@ def _unchanged_defaults() -> Iterator[None]:
     """A test may change torch's defaults; the next one must not see it, nor which notices were given."""
     import torch
 
+    from torchport import shim
     from torchport.shim import notices
 
+    shim.backend()  # before the first backward pass on the CPU, as PyTorch/XLA wants it
     notices._said.clear()
     yield
     torch.set_default_dtype(torch.float32)

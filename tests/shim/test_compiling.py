@@ -101,7 +101,7 @@ def test_compile_trains(name: str) -> None:
     assert all(torch.allclose(a, b, atol=1e-2) for a, b in zip(grads(model), grads(plain), strict=True))
 
 
-@pytest.mark.parametrize("backend", ["inductor", None])
+@pytest.mark.parametrize("backend", ["inductor", "cudagraphs", None])
 def test_compile_takes_the_compiler_of_the_back_end(backend: str | None, name: str) -> None:
     given = {"mode": "reduce-overhead", "fullgraph": True, "dynamic": True}
     if backend is not None:

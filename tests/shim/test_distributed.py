@@ -152,17 +152,24 @@ def test_launch(run: Run) -> None:
 
 NOTHING = """
 from torchport import shim
+
+def work(rank, world, file):
+    shim.init_process_group("nccl", init_method=f"file://{file}", rank=rank, world_size=world)
+    print("worked", rank, flush=True)
+
 if __name__ == "__main__":
-    shim.launch(print, ("worked",), nprocs=0)
+    import sys
+    shim.launch(work, (0 if shim.backend().name == "cuda" else shim.device_count(), sys.argv[0] + ".store"), nprocs=0)
 """
 
 
 def test_launching_no_process_is_never_silent(run: Run, name: str) -> None:
+    """Programs give ``device_count()`` as the number of processes and as the size of the world, 0 without a GPU."""
     result = run(NOTHING)
     if name == "cuda":
         assert "nprocs must be at least 1" in result.stderr
     else:
-        assert "0 worked" in result.stdout, result.stderr
+        assert "worked 0" in result.stdout, result.stderr
 
 
 def test_a_seed_before_a_launch_over_several_devices_starts_no_runtime(run: Run, name: str) -> None:

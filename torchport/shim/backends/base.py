@@ -16,6 +16,9 @@ import torch
 
 from torchport.shim.notices import notice
 
+COMPILERS_OF_CUDA = ("inductor", "cudagraphs")
+"""Back ends of torch.compile in whose place a TPU has a compiler of its own."""
+
 
 class Off:
     """A context manager and decorator that does nothing; plain methods, which torch.compile can trace."""

@@ -66,6 +66,9 @@ class CpuBackend(Backend):
             notice(f"init_process_group: {backend or 'the default back end'} becomes gloo on the CPU")
             backend = "gloo"
         kept = without(arguments, ["device_id"], "a CPU process group is bound to no device")
+        if kept.get("world_size") == 0:  # device_count() of a program that gives each device a process
+            notice("init_process_group: world_size=0 becomes 1, as `launch` runs one process on the CPU")
+            kept["world_size"] = 1
         torch.distributed.init_process_group(backend, **kept)
 
     def launch(self, fn: Callable[..., Any], args: tuple[Any, ...], nprocs: int, options: Mapping[str, Any]) -> Any:

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from torchport.shim.backends.base import Backend, run_in_place, without, world_size_from_environment
+from torchport.shim.backends.base import COMPILERS_OF_CUDA, Backend, run_in_place, without, world_size_from_environment
 from torchport.shim.batch_norm import right_running_statistics
 from torchport.shim.notices import notice
 from torchport.shim.parameters import keep_parameter_objects
@@ -198,7 +198,7 @@ class TpuBackend(Backend):
         if arguments.get("dynamic"):
             dropped.append("dynamic")
         kept = without(arguments, dropped, "the compiler is that of TorchTPU")
-        if kept.get("backend") == "inductor":
+        if kept.get("backend") in COMPILERS_OF_CUDA:
             kept = without(kept, ["backend"], "the compiler is that of TorchTPU")
         return kept
 

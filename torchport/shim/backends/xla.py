@@ -17,6 +17,7 @@ from typing import Any
 import torch
 
 from torchport.shim.backends.base import (
+    COMPILERS_OF_CUDA,
     Backend,
     Off,
     without,
@@ -268,7 +269,7 @@ class XlaBackend(Backend):
 
     def compile_arguments(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         kept = without(arguments, ["mode", "options", "dynamic"], "the compiler is openxla")
-        if kept.get("backend", "inductor") == "inductor":
+        if kept.get("backend", "inductor") in COMPILERS_OF_CUDA:
             kept["backend"] = "openxla"
         return kept
 
