@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from torchport.analysis import operations as ops
 from torchport.analysis.evidence import takes_tensors
-from torchport.analysis.index import Function, argument_of, keyword, method_of, own_function
+from torchport.analysis.index import Function, argument_of, keyword, method_of
 from torchport.analysis.names import chain
 from torchport.analysis.values import (
     ARRAY,
@@ -185,7 +185,7 @@ def _function(flow: Flow, node: ast.Call, function: ast.Name) -> Value:
             return UNKNOWN
         case "deepcopy":
             return first
-    if (definition := own_function(flow.tree, node)) is not None:
+    if (definition := flow.runs.get(node)) is not None:
         found = returned(flow, definition)
         return found if found.kind != "unknown" else called(flow, node)
     if any(function.id == owner.name for owner in flow.modules):

@@ -58,7 +58,8 @@ class Flow(Evidence):
         """What ``node`` may be. What depends on itself alone counts as nothing."""
         if node is None:
             return NONE
-        return self.once(node, lambda: self._value(node))
+        known = self._known.get(node)
+        return known if known is not None else self.once(node, lambda: self._value(node))
 
     def once(self, node: ast.AST, find: Callable[[], Value], circular: Value = NONE) -> Value:
         """The value that ``find`` gives for ``node``, kept unless it rests on a value that is being looked for."""

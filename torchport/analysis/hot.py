@@ -32,6 +32,13 @@ RARE_NAME = re.compile(
 OTHER_DEVICES = frozenset(("mps", "cpu", "npu", "xpu", "hpu", "meta"))
 HOLD_MODELS = frozenset(("module", "values", "indices"))
 """Attributes, other than those of a class of the file, under which the flow analysis may find a model."""
+SETTLES: frozenset[type[ast.AST]] = frozenset(
+    (
+        *(ast.Module, ast.ClassDef, *FUNCTIONS, *LOOPS, ast.If, ast.With, ast.AsyncWith, ast.Try, ast.TryStar),
+        *(ast.ExceptHandler, ast.match_case, ast.Raise, ast.Assert, ast.IfExp, ast.Call),
+    )
+)
+"""Nodes that tell how often what is in them runs, or that hold a block of statements."""
 ABNORMAL = frozenset(("isnan", "isfinite", "isinf"))
 
 
@@ -60,8 +67,10 @@ class Heats:
             if isinstance(child, ast.stmt):
                 passed.append(child)
             parent = parents.get(child)
-            found = self._settled(parent, child) if parent is not None else ""
-            if parent is not None:
+            if parent is None:
+                found = ""
+            else:
+                found = self._settled(parent, child) if parent.__class__ in SETTLES else None
                 child = parent
         if not self._open:
             known.update(dict.fromkeys(passed, found))

@@ -41,21 +41,10 @@ class Index:
         found = self.qualify(node)
         return found.name if found is not None else ""
 
-    @cached_property
-    def _chains(self) -> dict[str, list[ast.Name | ast.Attribute]]:
-        """Names and dotted chains by their first part."""
-        found: dict[str, list[ast.Name | ast.Attribute]] = {}
-        for node in self.tree.names:
-            base: ast.expr = node
-            while base.__class__ is ast.Attribute:
-                base = base.value
-            found.setdefault(base.id, []).append(node)  # type: ignore[attr-defined]
-        return found
-
     def uses(self, home: Scope | None, name: str) -> list[ast.Name | ast.Attribute]:
         """Where a name of a scope is read, alone or as the start of a chain."""
         if (home, name) not in self._uses:
-            chains = self._chains.get(name, ())
+            chains = self.tree.chains().get(name, ())
             self._uses[home, name] = [node for node in chains if scope_of(self.tree, node).find(name) is home]
         return self._uses[home, name]
 
@@ -63,10 +52,15 @@ class Index:
     def callers(self) -> dict[ast.AST, list[ast.Call]]:
         """The calls in this file of each of its functions, and those that are handed one."""
         found: dict[ast.AST, list[ast.Call]] = {}
-        for call in self.tree.calls:
-            if (function := own_function(self.tree, call)) is not None:
-                found.setdefault(function, []).append(call)
+        for call, function in self.runs.items():
+            found.setdefault(function, []).append(call)
         return found
+
+    @cached_property
+    def runs(self) -> dict[ast.Call, Function]:
+        """The one function or method of the file that a call runs, where there is one."""
+        every = ((call, own_function(self.tree, call)) for call in self.tree.calls)
+        return {call: function for call, function in every if function is not None}
 
     def class_of(self, node: ast.expr) -> ast.ClassDef | None:
         """The class in whose method ``node`` is ``self``."""

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from torchport.analysis import calling
 from torchport.analysis import operations as ops
-from torchport.analysis.index import own_function
 from torchport.analysis.names import chain
 from torchport.analysis.values import (
     ARRAY,
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 def method(flow: Flow, node: ast.Call, func: ast.Attribute) -> Value:
     """A call of a method."""
     name = func.attr
-    if (definition := own_function(flow.tree, node)) is not None:
+    if (definition := flow.runs.get(node)) is not None:
         found = calling.returned(flow, definition)
         return found if found.kind != "unknown" else calling.called(flow, node)
     if name in ("register_buffer", "register_parameter") and len(node.args) > 1:

@@ -88,8 +88,19 @@ class Tree:
         """All nodes of the kinds in ``COLLECTED``."""
         self.qualified: dict[ast.AST, object] = {}
         """What :func:`torchport.analysis.names.qualify` has found out, by node."""
+        self._chains: dict[str, list[ast.Name | ast.Attribute]] = {}
         self._reads: dict[str, list[ast.Name | ast.Attribute]] = {}
         self._calls: dict[str, list[ast.Call]] = {}
+
+    def chains(self) -> dict[str, list[ast.Name | ast.Attribute]]:
+        """Names and dotted chains by their first part."""
+        if not self._chains:
+            for node in self.names:
+                base: ast.expr = node
+                while base.__class__ is ast.Attribute:
+                    base = base.value
+                self._chains.setdefault(base.id, []).append(node)  # type: ignore[attr-defined]
+        return self._chains
 
     def reads(self, name: str) -> list[ast.Name | ast.Attribute]:
         """Where a name or a dotted chain is read, as long as it is written."""

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from operator import attrgetter
 from typing import NamedTuple
 
 from torchport.analysis.names import Qualified, qualify
@@ -77,12 +78,10 @@ class Context:
     def resolved(self) -> dict[str, list[tuple[ast.Name | ast.Attribute, Qualified]]]:
         """Every dotted chain and name that has a qualified name, by that name, in order of the source."""
         found: dict[str, list[tuple[ast.Name | ast.Attribute, Qualified]]] = {}
-        imported = {*self.tree.imported, "torch"}
-        for node in self.tree.names:
-            base: ast.expr = node
-            while base.__class__ is ast.Attribute:
-                base = base.value
-            if base.id in imported and (qualified := self.qualify(node)) is not None:  # type: ignore[attr-defined]
+        chains = self.tree.chains()
+        known = [node for base in (*sorted(self.tree.imported), "torch") for node in chains.get(base, ())]
+        for node in sorted({*known}, key=attrgetter("lineno", "col_offset")):
+            if (qualified := self.qualify(node)) is not None:
                 found.setdefault(qualified.name, []).append((node, qualified))
         return found
 
