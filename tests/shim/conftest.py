@@ -38,7 +38,14 @@ else:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """TorchTPU warns that its names are experimental, and touches gradients in its autocast."""
+    no_gpu = False
+    if BACKEND == "cuda":
+        import torch
+
+        no_gpu = not torch.cuda.is_available()
     for item in items:
+        if no_gpu:
+            item.add_marker(pytest.mark.skip(reason="TORCHPORT_TEST_BACKEND=cuda, and torch sees no GPU here"))
         if pathlib.Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.filterwarnings("ignore:<TorchTpu/"))
             item.add_marker(pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf"))

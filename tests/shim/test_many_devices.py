@@ -15,7 +15,7 @@ from under_test import BACKEND, ROOT, TPU_ON_CPU
 
 PORTS = iter(range(29700, 29760))
 PROGRAM = pathlib.Path(many_devices.__file__)
-WORLDS = {"cpu": (2, 4), "xla": (4,), "tpu": (1,), "cuda": (torch.cuda.device_count(),)}
+WORLDS = {"cpu": (2, 4), "xla": (4,), "tpu": (1,), "cuda": (max(torch.cuda.device_count(), 1),)}
 
 
 def start(arguments: list[str], **environment: str) -> subprocess.CompletedProcess[str]:
@@ -46,6 +46,15 @@ def test_data_parallel_training_gives_the_losses_of_one_device(tmp_path: pathlib
     )
     assert losses(result) == pytest.approx(many_devices.train_on_one(world), abs=5e-3 if name == "tpu" else 1e-5)
     assert result.returncode == 0, result.stderr
+
+
+@pytest.mark.skipif(torch.cuda.device_count() < 2, reason="NCCL between GPUs needs two of them; this machine has not")
+def test_data_parallel_training_with_nccl(tmp_path: pathlib.Path) -> None:
+    """Also where another back end is tested, so that a machine without GPUs says what it did not run."""
+    world = torch.cuda.device_count()
+    arguments = [str(PROGRAM), str(world), str(next(PORTS)), str(tmp_path / "model.pt")]
+    result = start(arguments, TORCHPORT_BACKEND="cuda")
+    assert losses(result) == pytest.approx(many_devices.train_on_one(world), abs=1e-5)
 
 
 def test_torchrun(tmp_path: pathlib.Path, name: str) -> None:

@@ -87,6 +87,24 @@ def test_another_vendors_torch_tpu_is_not_taken_for_googles(
         selection._choose()
 
 
+def test_a_torch_that_torch_tpu_does_not_know_is_one_clear_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It finds the package, and does not import it."""
+    import torch
+
+    if tuple(int(part) for part in torch.__version__.split(".")[:2]) >= (2, 11):
+        pytest.skip(f"torch-tpu works with torch {torch.__version__}")
+    (tmp_path / "torch_tpu").mkdir()
+    (tmp_path / "torch_tpu" / "__init__.py").write_text("raise ImportError('must not be imported')")
+    (tmp_path / "torch_tpu" / "_loader.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("TORCHPORT_BACKEND", "tpu")
+    problem = r"torch-tpu works with torch 2\.11 to 2\.15, and torch .* is installed: pip install torchport\[tpu\]"
+    with pytest.raises(RuntimeError, match=problem):
+        selection._choose()
+
+
 def test_versions_that_do_not_fit_are_one_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     installed = importlib.util.find_spec("torch_xla") is not None
     (tmp_path / "torch_xla-1.9.0.dist-info").mkdir()
