@@ -47,6 +47,7 @@ class Flow(Evidence):
         """What is being looked for, with how deep it is in the search."""
         self._rests_on = DEPTH
         self._work = 0
+        self._shown: dict[tuple[Scope, str], Value | None] = {}
         self._made: list[ast.AST] = []
         """What the search that goes on has found out."""
         self._cut: list[ast.AST] = []
@@ -103,6 +104,18 @@ class Flow(Evidence):
             self._rests_on = around
         else:
             self._rests_on = min(around, self._rests_on)
+        return found
+
+    def by_use(self, home: Scope, name: str) -> Value | None:
+        """What the uses of a name show, kept unless it rests on a value that is being looked for."""
+        key = home, name
+        if key in self._shown:
+            return self._shown[key]
+        around, self._rests_on = self._rests_on, DEPTH
+        found = super().by_use(home, name)
+        if self._rests_on == DEPTH:
+            self._shown[key] = found
+        self._rests_on = min(around, self._rests_on)
         return found
 
     def forget(self) -> None:

@@ -310,7 +310,7 @@ def without_gradients(tree: Tree, node: ast.AST) -> bool:
         if isinstance(parent, ast.With | ast.AsyncWith) and any(map(_disables, parent.items)):
             return True
         if isinstance(parent, FUNCTIONS):
-            return any(map(_disables, parent.decorator_list)) or _switches_to_eval(parent)
+            return any(map(_disables, parent.decorator_list)) or _switches_to_eval(tree, parent)
     return False
 
 
@@ -325,10 +325,10 @@ def _disables(node: ast.AST) -> bool:
     )
 
 
-def _switches_to_eval(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+def _switches_to_eval(tree: Tree, function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     return any(
-        isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr == "eval" and not n.args
-        for n in walk(function)
+        isinstance(call.func, ast.Attribute) and not call.args and function in tree.ancestors(call)
+        for call in tree.calls_of("eval")
     )
 
 
