@@ -292,7 +292,7 @@ def test_table_all_and_probes_name_the_same() -> None:
 def test_every_public_name_of_a_module_is_in_the_table() -> None:
     """A function or class that is meant for users stands in the table; helpers of the shim itself are named here."""
     helpers = {
-        "backend", "available_backends", "mark_steps", "cuda_only", "raise_cuda_only", "is_out_of_memory",
+        "backend", "available_backends", "mark_steps", "cuda_only", "raise_cuda_only", "is_out_of_memory", "is_chosen",
         "out_of_memory_error", "checkpoint_on_xla", "installed",
     }  # fmt: skip
     for module in sorted(set(support.HOMES.values())):

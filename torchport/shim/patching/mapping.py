@@ -217,7 +217,8 @@ class Wrappers:
             def call(*args: Any, **kwargs: Any) -> Any:
                 if not self._session.active:
                     return original(*args, **kwargs)
-                self.dropped(what)
+                if not called_by_torch():
+                    self.dropped(what)
                 return value
 
             return call
