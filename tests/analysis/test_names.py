@@ -6,8 +6,8 @@ import ast
 
 import pytest
 
+from torchport.analysis.build import build
 from torchport.analysis.names import qualify
-from torchport.analysis.scopes import build
 
 
 def meaning(text: str) -> tuple[str, bool] | None:

@@ -9,12 +9,13 @@ from collections.abc import Iterable, Iterator
 from pathlib import PurePath
 from typing import NamedTuple
 
+from torchport.analysis.build import build
 from torchport.analysis.devices import Key, Use
 from torchport.analysis.flows import ADDED_OPTIONS, option
 from torchport.analysis.groups import Groups, Members, grouped
 from torchport.analysis.names import chain, qualify
 from torchport.analysis.parameters import Signatures, last_name
-from torchport.analysis.scopes import Tree, build
+from torchport.analysis.scopes import Tree
 from torchport.analysis.uses import find_uses
 
 SETTINGS = re.compile(r"(^|_|[a-z])(args?|opts?|options|cfg|config|conf|hparams|params|settings|flags)$", re.IGNORECASE)

@@ -6,7 +6,8 @@ import ast
 import tokenize
 import warnings
 
-from torchport.analysis.scopes import Tree, build
+from torchport.analysis.build import build
+from torchport.analysis.scopes import Tree
 from torchport.rewrite.comments import comments
 from torchport.rewrite.imports import unresolved
 from torchport.rewrite.placement import WANTED

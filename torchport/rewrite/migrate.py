@@ -16,31 +16,9 @@ from torchport.catalog.load import CatalogError
 from torchport.catalog.prefilter import Prefilter
 from torchport.model import Edit, Finding, Problem, Rule, Target
 from torchport.project.config import EVERYWHERE, FileRules
-from torchport.rewrite import (
-    advice,
-    amp,
-    collectives,
-    compiling,
-    devices,
-    distributed,
-    frameworks,
-    leftovers,
-    libraries,
-    loading,
-    loops,
-    modules,
-    moves,
-    numbers,
-    precision,
-    reports,
-    scaler,
-    seeds,
-    silence,
-    switches,
-    tensors,
-)
+from torchport.rewrite import leftovers, reports
 from torchport.rewrite.checks import fault, parse
-from torchport.rewrite.context import Context, Transformer, shorten
+from torchport.rewrite.context import Context, shorten
 from torchport.rewrite.hold import hold_back
 from torchport.rewrite.imports import unused_imports
 from torchport.rewrite.placement import kept_imports, new_imports, shim_name, written_here
@@ -48,75 +26,13 @@ from torchport.rewrite.rename import build_index, rename_imports, rename_uses
 from torchport.rewrite.silence import Silence, about_comments, held, key
 from torchport.rewrite.spelling import for_target
 from torchport.rewrite.text import Origin, Text, overlap, splice
+from torchport.rewrite.transformers import TRANSFORMERS, Transformers
 
 if TYPE_CHECKING:
     from torchport.project.source import Source
 
 PASSES = 25
 LINE_MARK = re.compile(r"@(\d+)@")
-TRANSFORMERS: dict[str, Transformer] = {
-    "device-strings": devices.device_strings,
-    "device-numbers": numbers.device_numbers,
-    "seed": seeds.seed,
-    "device-from-variable": numbers.device_from_variable,
-    "is-cuda": devices.is_cuda,
-    "cuda-method": moves.cuda_method,
-    "type-string": tensors.type_string,
-    "default-tensor-type": tensors.default_tensor_type,
-    "autocast": amp.autocast,
-    "cuda-amp": precision.cuda_amp,
-    "grad-scaler": scaler.grad_scaler,
-    "with-device": amp.with_device,
-    "half": amp.half,
-    "compile": compiling.compile_alone,
-    "activation-checkpoint": compiling.checkpoint_alone,
-    "new-parameters": modules.new_parameters,
-    "batch-norm": modules.batch_norm,
-    "layer-norm": modules.layer_norm,
-    "made": modules.made,
-    "load": loading.load,
-    "save": loading.save,
-    "pin-memory": loading.pin_memory,
-    "fused": loading.fused,
-    "device-ids": distributed.device_ids,
-    "spawn": distributed.spawn,
-    "group-backend": distributed.group_backend,
-    "nccl": collectives.nccl,
-    "reduce-to-one": collectives.reduce_to_one,
-    "average": collectives.average,
-    "barrier": collectives.barrier,
-    "device-mesh": collectives.device_mesh,
-    "step-boundary": loops.step_boundary,
-    "device-properties": reports.device_properties,
-    "builds-package": reports.builds_package,
-    "current-accelerator": reports.current_accelerator,
-    "star-import": reports.star_import,
-    "dynamic-access": reports.dynamic_access,
-    "cuda-in-text": reports.cuda_in_text,
-    "other-backend": reports.other_backend,
-    "generator": reports.generator,
-    "environment": reports.environment,
-    "old-xla-environment": reports.old_xla_environment,
-    "nvidia-smi": reports.nvidia_smi,
-    "launch-command": reports.launch_command,
-    "library-import": libraries.library_import,
-    "apex": libraries.apex,
-    "memory-text": reports.memory_text,
-    "autocast-state": switches.autocast_state,
-    "attention-kernel": switches.attention_kernel,
-    "inference-mode-alone": switches.inference_mode_alone,
-    "gpu-arguments": frameworks.gpu_arguments,
-    "record-stream": switches.record_stream,
-    "stream-pointer": switches.stream_pointer,
-    "fork-rng": switches.fork_rng,
-    "memory-error": switches.memory_error,
-    "narrow-sum": advice.narrow_sum,
-    "unsharded-loader": advice.unsharded_loader,
-    "gpu-options": reports.gpu_options,
-    "cuda-profiler": switches.profiler,
-    "leftover-texts": silence.said_at_the_end,
-    "suppressions": silence.said_at_the_end,
-}
 STUB = "a stub describes an API and does not run"
 READ_ONLY = {
     reports.OTHER_BACKEND: "the file serves PyTorch/XLA or a TPU already",
@@ -151,7 +67,7 @@ class Migrator:
         *,
         unsafe: bool = False,
         project: ProjectFacts | None = None,
-        checks: Mapping[str, Transformer] | None = None,
+        checks: Mapping[str, str] | None = None,
         off: FileRules = EVERYWHERE,
         every: tuple[Rule, ...] = (),
     ) -> None:
@@ -161,9 +77,9 @@ class Migrator:
         self._latest: tuple[Text | None, tuple[Rule, ...]] = None, ()
         self.index = build_index(self.rules, target)
         self.target, self.unsafe, self.project = target, unsafe, project or ProjectFacts()
-        self.transformers = TRANSFORMERS | dict(checks or {})
+        self.transformers = Transformers(TRANSFORMERS | dict(checks or {}))
         for rule in self.rules:
-            if rule.transformer and rule.transformer not in self.transformers:
+            if rule.transformer and rule.transformer not in self.transformers.paths:
                 raise CatalogError(f"{rule.source}: {rule.code}: no transformer is called {rule.transformer!r}")
         self.off = off
 
