@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import pathlib
 import warnings
 from collections.abc import Iterator
@@ -370,7 +371,7 @@ def test_what_works_without_cuda_goes_on_working(session: Any) -> None:
 
 
 def test_further_groups_for_nccl(session: Any, tmp_path: pathlib.Path) -> None:
-    dist = torch.distributed
+    dist, environment = torch.distributed, dict(os.environ)  # a group of one TPU sets what a launcher would
     dist.init_process_group("nccl", init_method=f"file://{tmp_path / 'store'}", rank=0, world_size=1)
     try:
         group = dist.new_group([0], backend="nccl")
@@ -379,3 +380,5 @@ def test_further_groups_for_nccl(session: Any, tmp_path: pathlib.Path) -> None:
         assert value.tolist() == [1, 1]
     finally:
         dist.destroy_process_group()
+        for key in os.environ.keys() - environment.keys():
+            del os.environ[key]
