@@ -60,7 +60,7 @@ def _collect_seldom() -> None:
     import gc
 
     gc.freeze()
-    gc.set_threshold(100_000, 50, 100)
+    gc.set_threshold(1_000_000, 50, 100)
 
 
 def _be_quiet() -> None:
