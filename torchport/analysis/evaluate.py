@@ -86,6 +86,8 @@ class Flow(Evidence):
         for found in self._made:
             del self._known[found]
         self._made.clear()
+        # What uses have shown stays; that they show nothing may rest on the cut.
+        self._shown = {key: value for key, value in self._shown.items() if value is not None}
         for statement in self.assignments.get(function, ()):
             self.value(statement.value)
         return self.once(node, find)

@@ -23,14 +23,15 @@ GROUP = ("torch.distributed.init_process_group", "torchport.shim.init_process_gr
 GET_BACKEND = "torch.distributed.get_backend"
 NEW_GROUP = "torch.distributed.new_group"
 MESHES = (
-    *("torch.distributed.init_device_mesh", "torch.distributed.device_mesh.init_device_mesh"),
-    *(
-        "torch.distributed.DeviceMesh",
-        "torch.distributed.device_mesh.DeviceMesh",
-        "torch.distributed.tensor.DeviceMesh",
-    ),
-    *("torch.distributed._tensor.DeviceMesh", "torch.distributed._tensor.init_device_mesh"),
-    *("torch.distributed.tensor.init_device_mesh", "torch.distributed._tensor.device_mesh.init_device_mesh"),
+    "torch.distributed.init_device_mesh",
+    "torch.distributed.device_mesh.init_device_mesh",
+    "torch.distributed.tensor.init_device_mesh",
+    "torch.distributed._tensor.init_device_mesh",
+    "torch.distributed._tensor.device_mesh.init_device_mesh",
+    "torch.distributed.DeviceMesh",
+    "torch.distributed.device_mesh.DeviceMesh",
+    "torch.distributed.tensor.DeviceMesh",
+    "torch.distributed._tensor.DeviceMesh",
 )
 NCCL_NAMES = ("torch.distributed.Backend.NCCL", "torch.distributed.distributed_c10d.Backend.NCCL")
 CALLED = {"xla": ("xla", "cpu:gloo,xla:xla"), "tpu": ("tpu_dist", "cpu:gloo,tpu:tpu_dist")}
