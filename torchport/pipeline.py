@@ -80,7 +80,7 @@ class Migration:
             result.problems.append(source)
             return result
         outcome = self.migrator(source)
-        result.applied, result.left, result.problems = outcome.applied, outcome.left, outcome.problems
+        result.applied, result.left, result.problems = [*outcome.applied], [*outcome.left], [*outcome.problems]
         result.silenced = outcome.silenced
         if outcome.text is not None and outcome.text != source.text:
             after = encoded(source, outcome.text)

@@ -24,7 +24,7 @@ from torchport.rewrite.text import Origin, Text, minimal, overlap, splice
 )
 def test_nothing_to_do(text: str, migrate: Callable[..., Outcome]) -> None:
     outcome = migrate(text)
-    assert outcome == Outcome()
+    assert not any(outcome)
 
 
 def test_calls_inside_calls_are_all_rewritten(migrate: Callable[..., Outcome]) -> None:

@@ -13,6 +13,7 @@ from typing import Literal
 from torchport.analysis.literals import DeviceText
 from torchport.analysis.names import chain
 from torchport.analysis.scopes import Scope, Tree
+from torchport.lazy import pattern
 
 Role = Literal["device", "to", "argument", "value", "test", "slice", "case", "member", "key", "fixed", "unknown"]
 """device: the argument of torch.device. to: the first argument of ``.to``. argument: any other argument that is a
@@ -21,7 +22,7 @@ slice: compared with the first letters of a name. case: a pattern of ``match``. 
 device names. key: a key of a dictionary. fixed: stays as it is, and blocks its group. unknown: nothing shows that it
 is a device."""
 
-NAMED = re.compile(
+NAMED = pattern(
     r"device(?!_(backend|vendor|arch|driver|lib))|(?<!split)(?<!tags)(?<!train)(^|_)dev\d*$|^dev_|map_location|(^|_)gpu$",
     re.IGNORECASE,
 )

@@ -12,11 +12,10 @@ from torchport.analysis.operations import ARRAYS_OR_TENSORS, ONLY_MODELS, ONLY_T
 from torchport.analysis.reaching import scope_of
 from torchport.analysis.scopes import Binding, Scope
 from torchport.analysis.values import HOST_BATCH, MODEL, ON_DEVICE, ON_HOST, TENSOR, Value
+from torchport.lazy import pattern
 
 COMPARISONS = (ast.Is, ast.IsNot, ast.In, ast.NotIn)
-LIKE_MODEL = re.compile(
-    r"(^|_)(model|net|network|encoder|decoder|unet|transformer|generator|discriminator|module)$", re.I
-)
+LIKE_MODEL = pattern(r"(^|_)(model|net|network|encoder|decoder|unet|transformer|generator|discriminator|module)$", re.I)
 """What a parameter that is called is most likely; it makes a loop one of steps, and a result most likely a tensor."""
 
 

@@ -17,10 +17,11 @@ from torchport.analysis.names import chain, qualify
 from torchport.analysis.parameters import Signatures, last_name
 from torchport.analysis.scopes import Tree
 from torchport.analysis.uses import find_uses
+from torchport.lazy import pattern
 
-SETTINGS = re.compile(r"(^|_|[a-z])(args?|opts?|options|cfg|config|conf|hparams|params|settings|flags)$", re.IGNORECASE)
+SETTINGS = pattern(r"(^|_|[a-z])(args?|opts?|options|cfg|config|conf|hparams|params|settings|flags)$", re.IGNORECASE)
 """Names of objects that carry settings from one file to another."""
-LINE = re.compile(r"@(\d+)@")
+LINE = pattern(r"@(\d+)@")
 ELSEWHERE = "it carries one value with {!r} in {}, line {}, which cannot be rewritten: {}"
 
 

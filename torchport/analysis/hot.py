@@ -14,17 +14,18 @@ from torchport.analysis.loops import OPTIMIZER, SCHEDULER
 from torchport.analysis.names import chain
 from torchport.analysis.reaching import LOOPS
 from torchport.analysis.scopes import FUNCTIONS, Scope, walk
+from torchport.lazy import pattern
 
 Heat = Literal["", "computes", "step"]
 STEPS = frozenset(("forward", "training_step", "validation_step", "compute_loss", "train_step", "training_losses"))
-HOST_FUNCTION = re.compile(
+HOST_FUNCTION = pattern(
     r"^(__\w+__|extra_repr|reset|(on_)?(train|validation|test)?_?epoch_end\w*|test_\w+|main|cli|_?(init|collate|load|save|plot|draw|show|"
     r"visuali[sz]e|export|convert|preprocess|read|write|parse|dump|download|setup|build|make|create|profile|"
     r"run|infer|onnx|resize|resample|filter|benchmark|summary|summarize|report|reset|get_args|from_pretrained|state_dict|worker|demo|compute_on_dataset|"
     r"print|log_results)(_\w+)?)$"
 )
-HOST_CLASS = re.compile(r"(Dataset|Sampler|TestCase|Transform|Collat\w*|Augment\w*|Logger|Tokenizer|Processor|Meter)$")
-RARE_NAME = re.compile(
+HOST_CLASS = pattern(r"(Dataset|Sampler|TestCase|Transform|Collat\w*|Augment\w*|Logger|Tokenizer|Processor|Meter)$")
+RARE_NAME = pattern(
     r"(^|_)(debug|verbose|is_log\w*|log_(this|now|step)|should_(log|print|eval|save)|do_log|print_freq|"
     r"dnn|coreml|paddle|openvino|tensorrt|tflite|ncnn|xml|last_batch|is_last|first|sanity|dry_run|profil\w+|scripting|tracing|onnx|export\w*|\w*exportable|need_update|display)($|_)",
     re.IGNORECASE,

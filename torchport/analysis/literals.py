@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
-import re
 
-DEVICE = re.compile(r"cuda(?::(\d*))?")
+from torchport.lazy import pattern
+
+DEVICE = pattern(r"cuda(?::(\d*))?")
 BUILDERS = ("cuda:%d", "cuda:%s", "cuda:%i")
 
 

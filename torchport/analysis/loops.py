@@ -10,13 +10,14 @@ from typing import NamedTuple
 from torchport.analysis.devices import NAMED
 from torchport.analysis.names import chain, qualify
 from torchport.analysis.scopes import FUNCTIONS, Tree, walk
+from torchport.lazy import pattern
 
-OPTIMIZER = re.compile(r"optim|(^|_)opt[A-Z]?($|_|\d)|optimizer|scaler|(^|_)sgd|(^|_)adam", re.IGNORECASE)
-ONE = re.compile(r"(^|_)(opt|optim|optimizer)[A-Z]?\d?$", re.IGNORECASE)
-OPTIMIZERS = re.compile(r"optim\w*s$|(^|_)opts$", re.IGNORECASE)
-DRIVER = re.compile(r"accelerator|engine|fabric|manager", re.IGNORECASE)
-SCHEDULER = re.compile(r"sched|warmup|lr_", re.IGNORECASE)
-LOADER = re.compile(r"loader|(^|_)dl($|_)|batches", re.IGNORECASE)
+OPTIMIZER = pattern(r"optim|(^|_)opt[A-Z]?($|_|\d)|optimizer|scaler|(^|_)sgd|(^|_)adam", re.IGNORECASE)
+ONE = pattern(r"(^|_)(opt|optim|optimizer)[A-Z]?\d?$", re.IGNORECASE)
+OPTIMIZERS = pattern(r"optim\w*s$|(^|_)opts$", re.IGNORECASE)
+DRIVER = pattern(r"accelerator|engine|fabric|manager", re.IGNORECASE)
+SCHEDULER = pattern(r"sched|warmup|lr_", re.IGNORECASE)
+LOADER = pattern(r"loader|(^|_)dl($|_)|batches", re.IGNORECASE)
 COLLECTS = frozenset(("append", "extend", "update", "add", "isinstance", "setattr", "print", "len"))
 STATE = frozenset(
     ("values", "items", "keys", "parameters", "buffers", "named_parameters", "named_buffers", "modules", "state_dict")

@@ -9,16 +9,18 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
+from torchport.lazy import pattern
+
 if TYPE_CHECKING:
     from torchport.analysis.held import Held
 
-OWN_CUDA = re.compile(rb"^class[ \t]+(\w+)[^\n]*:(?:(?!^class[ \t])[\s\S])*?^[ \t]+def[ \t]+cuda[ \t]*\(", re.MULTILINE)
-OWN_MOVE = re.compile(rb"^[ \t]+def[ \t]+(to|_apply)[ \t]*\(", re.MULTILINE)
-MODULE = re.compile(rb"[\w.]*")
-NUMBERED = re.compile(rb"""["']cuda:["']|[=!]=\s*["']cuda:\d|["']cuda:\d["']\s*[=!]=|\bin\b[^\n]*["']cuda:\d""")
+OWN_CUDA = pattern(rb"^class[ \t]+(\w+)[^\n]*:(?:(?!^class[ \t])[\s\S])*?^[ \t]+def[ \t]+cuda[ \t]*\(", re.MULTILINE)
+OWN_MOVE = pattern(rb"^[ \t]+def[ \t]+(to|_apply)[ \t]*\(", re.MULTILINE)
+MODULE = pattern(rb"[\w.]*")
+NUMBERED = pattern(rb"""["']cuda:["']|[=!]=\s*["']cuda:\d|["']cuda:\d["']\s*[=!]=|\bin\b[^\n]*["']cuda:\d""")
 STAYS = tuple(
-    (word, re.compile(pattern))
-    for word, pattern in (
+    (word, pattern(text))
+    for word, text in (
         (b"strip(", rb"""strip\(["']cuda"""),
         (b"cuda=", rb"""dict\([^)\n]*\bcuda="""),
         (b'"xla"', rb'"xla"'),
@@ -30,7 +32,7 @@ STAYS = tuple(
     )
 )
 """Each with a word without which it is not looked for: as one expression they take ten times as long."""
-DEEP = re.compile(rb"[(\[{]{40}")
+DEEP = pattern(rb"[(\[{]{40}")
 """Brackets so deep are left to the processes that may die of them."""
 
 
@@ -74,7 +76,7 @@ def may_hold(blob: bytes) -> bool:
     if not named:
         return False
     stays = any(NUMBERED.search(lines) for lines in _around(blob, b"cuda:")) or any(
-        word in blob and pattern.search(blob) for word, pattern in STAYS
+        word in blob and stays.search(blob) for word, stays in STAYS
     )
     return stays and not DEEP.search(blob)
 

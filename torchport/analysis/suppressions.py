@@ -8,9 +8,11 @@ import tokenize
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from torchport.lazy import pattern
+
 MARK = "torchport:"
-COMMENT = re.compile(r"#\s*torchport:\s*(?P<verb>[\w-]*)(?:\s*\[(?P<codes>[^\]]*)\])?(?P<reason>.*)", re.DOTALL)
-SKIP_FILE = re.compile(r"^[ \t]*#\s*torchport:\s*skip-file\b", re.MULTILINE)
+COMMENT = pattern(r"#\s*torchport:\s*(?P<verb>[\w-]*)(?:\s*\[(?P<codes>[^\]]*)\])?(?P<reason>.*)", re.DOTALL)
+SKIP_FILE = pattern(r"^[ \t]*#\s*torchport:\s*skip-file\b", re.MULTILINE)
 VERBS = ("ignore", "skip-file")
 OPEN = frozenset({tokenize.NL, tokenize.COMMENT, tokenize.INDENT, tokenize.DEDENT, tokenize.NEWLINE, tokenize.ENCODING})
 

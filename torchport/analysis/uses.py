@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
 from torchport.analysis.arguments import Arguments
@@ -13,10 +12,11 @@ from torchport.analysis.flows import is_enum, option, positions
 from torchport.analysis.literals import DeviceText, device_text
 from torchport.analysis.parameters import Signatures, last_name
 from torchport.analysis.scopes import FUNCTIONS, Tree
+from torchport.lazy import pattern
 
-ODD = re.compile(r"cuda(:[\w{,%]|\{)")
+ODD = pattern(r"cuda(:[\w{,%]|\{)")
 TYPE = "it is a key or a type argument; whether it names a device depends on the data"
-GROUPS = re.compile(r"cuda:[a-z]+(,[a-z]+:[a-z]+)+|cuda:nccl")
+GROUPS = pattern(r"cuda:[a-z]+(,[a-z]+:[a-z]+)+|cuda:nccl")
 """Back ends of a process group, device by device: ``cuda:nccl,cpu:gloo``."""
 UNSEEN_LIST = "a list whose use is not seen here"
 CASE = "this pattern of `case` is more than a name; write it as `if`"

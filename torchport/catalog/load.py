@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any, get_args
 
+from torchport.lazy import pattern
 from torchport.model import TARGETS, Effect, Review, Rule, Safety, Support
 
-CODE = re.compile(r"[A-Z]{2,8}\d\d\d")
+CODE = pattern(r"[A-Z]{2,8}\d\d\d")
 """``TP`` are the rules that are shipped; users choose letters of their own."""
-NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+NAME = pattern(r"[a-z0-9]+(-[a-z0-9]+)*")
 CHOICES = {"effect": get_args(Effect), "safety": get_args(Safety), "review": get_args(Review)}
 TEXT = ("code", "name", "summary", "why", "effect", "safety", "review")
 OPTIONAL = {

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import gc
 import sys
+
+MANY = 100_000
+"""New objects between two searches for cycles: Python's 700 makes it search some fifty times while modules load."""
 
 
 def main() -> int:
     """Run the command in ``sys.argv`` and return its exit status."""
+    gc.set_threshold(MANY, 20, 50)
     arguments = sys.argv[1:]
     if arguments in (["--version"], ["-V"]):
         from torchport import __version__

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from torchport.analysis.project import ProjectFacts
@@ -50,6 +49,6 @@ class Linter:
         fixed = self.fixer(source)
         if fixed.text is None:
             found = self.finder.inspect(source)
-            return replace(found, problems=found.problems or fixed.problems)
+            return found._replace(problems=found.problems or fixed.problems)
         found = self.finder.inspect(source._replace(text=fixed.text))
         return Outcome(fixed.applied, found.left, fixed.text, found.problems, found.silenced)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from torchport.model import Edit, Finding, Problem, Rule
@@ -142,7 +142,7 @@ class Work:
         ]
         return Linted(Found(self.rows(placed), problems, outcome.silenced), digest_of(data))
 
-    def rows(self, findings: list[Finding]) -> list[Row]:
+    def rows(self, findings: Sequence[Finding]) -> list[Row]:
         """Findings in their short form, in order."""
         ordered = sorted(findings, key=lambda f: (f.cell, f.line, f.column, f.code))
         return [row_of(finding, self.rules[finding.code]) for finding in ordered]

@@ -7,10 +7,11 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from torchport.lazy import pattern
 from torchport.project.git import GitError, find_repository, run_git
 
-HUNK = re.compile(rb"@@ -\S+ \+(\d+)(?:,(\d+))? @@")
-QUOTED = re.compile(rb"\\([0-7]{3}|.)")
+HUNK = pattern(rb"@@ -\S+ \+(\d+)(?:,(\d+))? @@")
+QUOTED = pattern(rb"\\([0-7]{3}|.)")
 ESCAPES = {b"a": b"\a", b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"v": b"\v"}
 ALL = range(1, 1 << 60)
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from torchport.lazy import pattern
 from torchport.model import Problem
 
 PYTHON_MAGICS = frozenset({"time", "timeit", "capture", "prun", "python", "python3"})
 """Cell magics whose cell is Python."""
-MAGIC = re.compile(r"(?P<indent>\s*)(?:[%!?]|(?P<target>[\w, ]+)=\s*[%!])")
-HELP = re.compile(r"\s*[\w.%]+\?{1,2}\s*$")
+MAGIC = pattern(r"(?P<indent>\s*)(?:[%!?]|(?P<target>[\w, ]+)=\s*[%!])")
+HELP = pattern(r"\s*[\w.%]+\?{1,2}\s*$")
 
 
 class Notebook(NamedTuple):

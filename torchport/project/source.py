@@ -9,6 +9,7 @@ import re
 import stat
 from typing import NamedTuple
 
+from torchport.lazy import pattern
 from torchport.model import Problem
 
 MAX_BYTES = 5_000_000
@@ -17,9 +18,9 @@ MAX_BYTES = 5_000_000
 UTF8_BOM = codecs.BOM_UTF8
 UTF16_BOMS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
-_COOKIE = re.compile(rb"[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)", re.ASCII)
-_BLANK_OR_COMMENT = re.compile(rb"[ \t\f]*(?:#.*)?\r?$", re.ASCII)
-_LONE_CR = re.compile(r"\r(?!\n)")
+_COOKIE = pattern(rb"[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)", re.ASCII)
+_BLANK_OR_COMMENT = pattern(rb"[ \t\f]*(?:#.*)?\r?$", re.ASCII)
+_LONE_CR = pattern(r"\r(?!\n)")
 _GENERATED = b"@" + b"generated"
 
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
 from functools import cached_property
 from operator import attrgetter
 from typing import NamedTuple
@@ -13,6 +11,7 @@ from typing import NamedTuple
 from torchport.analysis.names import Qualified, qualify
 from torchport.analysis.project import ProjectFacts
 from torchport.analysis.scopes import Tree
+from torchport.lazy import pattern
 from torchport.model import Edit, Effect, Finding, Review, Rule, Target
 from torchport.rewrite.comments import comments
 from torchport.rewrite.cst import TooDeep
@@ -23,7 +22,7 @@ Transformer = Callable[[Rule, "Context"], Iterator[Finding]]
 SHOWN = 100
 UNPROVED = "it cannot be proved from this file; --unsafe rewrites it all the same"
 NO_SPELLING = "there is no spelling of it for the target {} alone; the target portable has one"
-OWN_SHIM = re.compile(r"(?<![\w.])shim\.")
+OWN_SHIM = pattern(r"(?<![\w.])shim\.")
 
 
 class New(NamedTuple):
@@ -34,24 +33,31 @@ class New(NamedTuple):
     accelerator: bool = True
 
 
-@dataclass
 class Context:
     """One file during one pass. Read-only for transformers, but for ``claimed``."""
 
-    tree: Tree
-    text: Text
-    target: Target
-    unsafe: bool
-    shim: str
-    """What the shim is called in this file: ``shim`` unless the file uses that name for something else."""
-    project: ProjectFacts
-    original: Tree
-    """The file as it was before the first pass: what it knows by itself, not by this run."""
-    path: str = ""
-    draft: bool = False
-    """Only the places are asked for: what LibCST would make of them is not written out."""
-    claimed: set[ast.AST] = field(default_factory=set)
-    """Names that a transformer rewrites or reports together with what is around them."""
+    def __init__(
+        self,
+        tree: Tree,
+        text: Text,
+        target: Target,
+        unsafe: bool,
+        shim: str,
+        project: ProjectFacts,
+        original: Tree,
+        path: str = "",
+        draft: bool = False,
+    ) -> None:
+        self.tree, self.text, self.target, self.unsafe, self.project = tree, text, target, unsafe, project
+        self.shim = shim
+        """What the shim is called in this file: ``shim`` unless the file uses that name for something else."""
+        self.original = original
+        """The file as it was before the first pass: what it knows by itself, not by this run."""
+        self.path = path
+        self.draft = draft
+        """Only the places are asked for: what LibCST would make of them is not written out."""
+        self.claimed: set[ast.AST] = set()
+        """Names that a transformer rewrites or reports together with what is around them."""
 
     @cached_property
     def spell(self) -> Spelling:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from torchport.lazy import pattern
 from torchport.model import Finding, Rule
 from torchport.rewrite.context import Context
 
@@ -20,8 +21,8 @@ STARTS = "it starts a process for each GPU: with PyTorch/XLA call torch_xla.laun
 NARROW = "float16 is for GPUs: a TPU computes in bfloat16, bf16=True"
 MIXED = "float16 is for GPUs: a TPU computes in bfloat16, mixed_precision='bf16'"
 OPTIMIZER = "this optimizer has kernels of CUDA: optim='adamw_torch' is AdamW without them"
-GPU = re.compile(r"gpu|cuda|ddp|dp", re.IGNORECASE)
-CUDA_OPTIMIZER = re.compile(r"8bit|bnb|apex|fused|paged")
+GPU = pattern(r"gpu|cuda|ddp|dp", re.IGNORECASE)
+CUDA_OPTIMIZER = pattern(r"8bit|bnb|apex|fused|paged")
 
 
 class Argument(NamedTuple):

@@ -7,15 +7,16 @@ import re
 
 from torchport.analysis.names import chain
 from torchport.analysis.scopes import dotted
+from torchport.lazy import pattern
 from torchport.rewrite.context import Context
 
 AVAILABLE = ("torch.cuda.is_available", "torch.accelerator.is_available", "torchport.shim.is_available")
-KERNEL = re.compile(r"cuda|triton|flash_attn|xformers|apex|cupy|(^|_)_?C$|_ext$|_kernel", re.IGNORECASE)
-LIBRARY = re.compile(r"triton|flash_attn|xformers|apex|cupy|bitsandbytes|(^|_)_?C$|_ext$", re.IGNORECASE)
+KERNEL = pattern(r"cuda|triton|flash_attn|xformers|apex|cupy|(^|_)_?C$|_ext$|_kernel", re.IGNORECASE)
+LIBRARY = pattern(r"triton|flash_attn|xformers|apex|cupy|bitsandbytes|(^|_)_?C$|_ext$", re.IGNORECASE)
 """Names that say it of the kernel even where the name of the test is CUDA's: ``if available: to_cuda(model)`` moves."""
-EXTENSION = re.compile(r"\w_cuda$|^cuda_\w|_cuda_\w")
+EXTENSION = pattern(r"\w_cuda$|^cuda_\w|_cuda_\w")
 """Modules and functions that a project builds for CUDA: ``fused_adam_cuda``."""
-ANSWERS = re.compile(
+ANSWERS = pattern(
     r"^_?(should_|can_)?(use|has|is|supports?)_\w*(kernel|custom|fused|triton|flash|xformers|plugin)", re.IGNORECASE
 )
 """Functions that answer whether a kernel can be used."""
@@ -24,7 +25,7 @@ WORKER = (
     "training loop"
 )
 SCRIPTS = tuple(f"torch.jit.{n}" for n in ("script", "script_method", "script_if_tracing", "export", "interface"))
-PACKAGE = re.compile(r"CUDA\w*Provider|-gpu\b|cu1\d\d|[Tt]ensor[Rr][Tt]|nvidia")
+PACKAGE = pattern(r"CUDA\w*Provider|-gpu\b|cu1\d\d|[Tt]ensor[Rr][Tt]|nvidia")
 PACKAGE_REASON = "it chooses a package or a provider that exists for CUDA alone"
 KERNEL_REASON = "it guards a kernel that exists for CUDA alone: on a TPU the other branch has to run"
 

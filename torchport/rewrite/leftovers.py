@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
+from torchport.lazy import pattern
 from torchport.model import Finding, Rule
 from torchport.rewrite.collectives import GROUP
 from torchport.rewrite.context import Context
 from torchport.rewrite.reports import shown
 
 NAME = "cuda-text-elsewhere"
-TEXT = re.compile(r"cuda(:.*)?|nccl|\w+:nccl(,.*)?|.+,\w+:nccl")
+TEXT = pattern(r"cuda(:.*)?|nccl|\w+:nccl(,.*)?|.+,\w+:nccl")
 BACKEND = (
     "the migrated init_process_group takes this name for the backend of the device; elsewhere it is a name of CUDA"
 )

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import compress
 from pathlib import PurePath
 from typing import TYPE_CHECKING, NamedTuple
@@ -14,6 +13,7 @@ from torchport.analysis.scopes import Tree
 from torchport.analysis.suppressions import skips_file, suppressions
 from torchport.catalog.load import CatalogError
 from torchport.catalog.prefilter import Prefilter
+from torchport.lazy import pattern
 from torchport.model import Edit, Finding, Problem, Rule, Target
 from torchport.project.config import EVERYWHERE, FileRules
 from torchport.rewrite import leftovers, reports
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from torchport.project.source import Source
 
 PASSES = 25
-LINE_MARK = re.compile(r"@(\d+)@")
+LINE_MARK = pattern(r"@(\d+)@")
 STUB = "a stub describes an API and does not run"
 READ_ONLY = {
     reports.OTHER_BACKEND: "the file serves PyTorch/XLA or a TPU already",
@@ -40,14 +40,13 @@ READ_ONLY = {
 }
 
 
-@dataclass(slots=True)
-class Outcome:
+class Outcome(NamedTuple):
     """What became of one source: the edits made, what is left, the new text if it changes, and what went wrong."""
 
-    applied: list[Finding] = field(default_factory=list)
-    left: list[Finding] = field(default_factory=list)
+    applied: Sequence[Finding] = ()
+    left: Sequence[Finding] = ()
     text: str | None = None
-    problems: list[Problem] = field(default_factory=list)
+    problems: Sequence[Problem] = ()
     silenced: int = 0
     """Findings that a person has silenced, by a comment or in the configuration."""
 

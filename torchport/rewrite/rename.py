@@ -13,11 +13,10 @@ What ``rename`` gives in place of a name has one of these forms:
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 from torchport.analysis.names import Qualified, canonical, line_mark
+from torchport.lazy import pattern
 from torchport.model import Finding, Rule
 from torchport.rewrite.context import NO_SPELLING, Context, New
 from torchport.rewrite.cst import TooDeep, replace_name
@@ -25,7 +24,7 @@ from torchport.rewrite.guards import chooses_cuda
 from torchport.rewrite.spread import COUNT, scales_with_gpus
 from torchport.rewrite.statements import removal, replacement
 
-TORCH = re.compile(r"(?<![\w.])torch\.")
+TORCH = pattern(r"(?<![\w.])torch\.")
 PATCHED = "the program puts its own function in this place on {}; decide which of the two is meant"
 ANNOTATION = "a type annotation: it is not run"
 UNCALLED = "it is handed on without a call, and for this target the whole call is written anew"
@@ -37,15 +36,15 @@ NEUTRAL = "torch.profiler."
 STORED = "the program replaces it; a migrated caller no longer goes through it"
 
 
-@dataclass(slots=True)
 class Index:
     """Qualified name to its rule and what it becomes, an empty text where it is left for a person."""
 
-    exact: dict[str, tuple[Rule, str]] = field(default_factory=dict)
-    modules: dict[str, Rule] = field(default_factory=dict)
-    prefixes: dict[str, Rule] = field(default_factory=dict)
-    """Beginnings of names, ``torch._C._cuda``."""
-    roots: frozenset[str] = frozenset()
+    def __init__(self) -> None:
+        self.exact: dict[str, tuple[Rule, str]] = {}
+        self.modules: dict[str, Rule] = {}
+        self.prefixes: dict[str, Rule] = {}
+        """Beginnings of names, ``torch._C._cuda``."""
+        self.roots: frozenset[str] = frozenset()
 
     def find(self, name: str) -> tuple[Rule, str, int] | None:
         """The rule for ``name`` or its longest known beginning, what it becomes, and the number of parts matched."""

@@ -7,11 +7,12 @@ import re
 from collections.abc import Iterator
 
 from torchport.analysis.scopes import dotted
+from torchport.lazy import pattern
 from torchport.model import Finding, Rule
 from torchport.rewrite.context import Context, New
 from torchport.rewrite.imports import unresolved
 
-VARIABLE = re.compile(
+VARIABLE = pattern(
     r"(?:.*\s)?((CUDA|NCCL|TORCH_NCCL|TORCH_CUDA|PYTORCH_CUDA|CUBLAS_WORKSPACE)_[A-Z0-9_]+)(?:=.*)?|.*\s(CUDA_VISIBLE_DEVICES)=.*",
     re.DOTALL,
 )
@@ -19,7 +20,7 @@ OLD_XLA = {
     "XRT_TPU_CONFIG": "the runtime that read it is gone: set PJRT_DEVICE=TPU before torch_xla is imported",
     "XLA_USE_SPMD": "call torch_xla.runtime.use_spmd()",
 }
-OPTION = re.compile(r"--?[\w-]*(gpu|cuda|nccl)[\w-]*", re.IGNORECASE)
+OPTION = pattern(r"--?[\w-]*(gpu|cuda|nccl)[\w-]*", re.IGNORECASE)
 
 INNER = """
 amp amp.autocast_mode amp.common amp.grad_scaler comm gds graphs green_contexts jiterator memory nccl nvtx profiler
@@ -34,13 +35,11 @@ OTHER_ERROR = "errors of a TPU have other words; decide what the program should 
 SEARCHES = ("search", "match", "find", "startswith", "fullmatch")
 OTHER_BACKEND = "already-on-xla"
 OLD_ENVIRONMENT = "old-xla-environment"
-CODE = re.compile(r"torch\.(backends\.)?cuda\b(?!\.\w+Tensor$)|\.cuda\(")
-LAUNCHER = re.compile(
+CODE = pattern(r"torch\.(backends\.)?cuda\b(?!\.\w+Tensor$)|\.cuda\(")
+LAUNCHER = pattern(
     r"(^|[\s/])torchrun(\s|$)|(^|-m\s+)torch\.distributed\.(launch|run)(\s|$)|(^|\s)accelerate launch(\s|$)"
 )
-RUNS = re.compile(
-    r"(^|\.)(eval|exec|_eval|compile|run|Popen|call|check_call|check_output|system|patch|setattr|object)$"
-)
+RUNS = pattern(r"(^|\.)(eval|exec|_eval|compile|run|Popen|call|check_call|check_output|system|patch|setattr|object)$")
 
 
 def current_accelerator(rule: Rule, context: Context) -> Iterator[Finding]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
+from torchport.lazy import pattern
 from torchport.model import Finding, Rule
 from torchport.rewrite.context import Context, New
 
@@ -23,7 +23,7 @@ ALLOWED = tuple(BACKEND + kind for kind in ("FLASH_ATTENTION", "MATH"))
 STREAMS = tuple(f"torch.cuda.{name}" for name in ("current_stream", "default_stream", "Stream"))
 POINTER = "a kernel of CUDA gets the pointer of this stream; keep both for CUDA alone"
 MEMORY_ERRORS = ("torch.cuda.OutOfMemoryError", "torch.OutOfMemoryError")
-COLUMN = re.compile(r"(self_)?cuda_(time|memory)\w*")
+COLUMN = pattern(r"(self_)?cuda_(time|memory)\w*")
 COLUMN_REASON = "PyTorch reads it as the time or memory of the device, whichever that is"
 HARMLESS = "harmless: it does nothing on a TPU and goes on doing what it did on CUDA"
 

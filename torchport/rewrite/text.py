@@ -7,9 +7,10 @@ import bisect
 import re
 from functools import cached_property
 
+from torchport.lazy import pattern
 from torchport.model import Edit
 
-LINE_END = re.compile(rb"\r\n|\n|\r")
+LINE_END = pattern(rb"\r\n|\n|\r")
 
 
 class Text:
