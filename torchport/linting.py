@@ -24,7 +24,7 @@ from torchport.report.text import count
 
 FEW = 20
 """Files up to which it is found out here that one concerns no rule: nothing has to be started for it."""
-DEPENDS_ON = ("analysis", "catalog", "lint", "rewrite", "model.py")
+DEPENDS_ON = ("analysis", "catalog", "lint", "rewrite", "lazy.py", "model.py")
 """The parts of torchport that a result depends on."""
 
 
