@@ -56,6 +56,20 @@ def train(model, batches, optimizer, end):
         end()
     return [torch.as_tensor(total)]
 """
+KEPT = """
+def train(model, batches, optimizer, end):
+    losses, total, parts = [], 0, {}
+    for i, x in enumerate(batches):
+        penalty = model(x).abs().mean()
+        loss = model(x).pow(2).sum() + penalty
+        loss.backward()
+        optimizer.step()
+        losses.append(loss)
+        total += loss
+        parts[i] = (penalty, i)
+        end()
+    return [*losses, total, *(kept for kept, _ in parts.values())]
+"""
 LAST_BATCH = """
 from torch.utils.data import DataLoader
 
@@ -83,6 +97,16 @@ def train(model, batches, optimizer, end):
 
 def trained(code: str, device: str) -> tuple[torch.Tensor, ...]:
     """What ``train`` returns after six steps, on the host."""
+    return tuple(t.detach().cpu() for t in returned(code, device))
+
+
+def kept_graphs(code: str) -> int:
+    """How many of the tensors that ``train`` returns have a graph behind them."""
+    return sum(t.grad_fn is not None for t in returned(code, "cpu"))
+
+
+def returned(code: str, device: str) -> list[torch.Tensor]:
+    """What ``train`` returns after six steps."""
     space: dict[str, Any] = {}
     exec(compile(code.replace("DEVICE", device), "train.py", "exec"), space)
     torch.manual_seed(7)
@@ -93,7 +117,8 @@ def trained(code: str, device: str) -> tuple[torch.Tensor, ...]:
     model = model.to(device)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     end = (lambda: torch_xla.sync()) if device == "xla" else (lambda: None)
-    return tuple(t.detach().cpu() for t in space["train"](model, batches, optimizer, end))
+    result: list[torch.Tensor] = space["train"](model, batches, optimizer, end)
+    return result
 
 
 def counted(code: str) -> tuple[tuple[torch.Tensor, ...], int, int]:
@@ -135,6 +160,22 @@ def test_a_sum_of_losses_stays_on_the_device() -> None:
         result, _, reads = counted(after)
         same(result, expected)
         assert reads == 0
+
+
+def test_losses_are_kept_without_their_graphs() -> None:
+    after = linted(KEPT, unsafe=True)
+    assert "losses.append(loss.detach())" in after
+    assert "total += loss.detach()" in after
+    assert "parts[i] = (penalty.detach(), i)" in after
+    expected = trained(HEAD + KEPT, "cpu")
+    same(trained(after, "cpu"), expected)
+    assert [kept_graphs(code) for code in (HEAD + KEPT, after)] == [2 * STEPS + 1, 0]
+    if BACKEND == "xla":
+        before, compiled, _ = counted(HEAD + KEPT)
+        same(before, expected)
+        result, again, _ = counted(after)
+        same(result, expected)
+        assert again <= compiled
 
 
 def test_no_smaller_last_batch() -> None:

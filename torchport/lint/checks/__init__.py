@@ -35,5 +35,6 @@ CHECKS = {
     "clip-before-reduce": "torchport.lint.checks.xla_steps.clip_before_reduce",
     "clip-error": "torchport.lint.checks.arguments.clip_error",
     "waiting-optimizers": "torchport.lint.checks.arguments.waiting_optimizers",
+    "retained-graph": "torchport.lint.checks.retained.retained_graph",
     "distributions": "torchport.lint.checks.arguments.distributions",
 }
