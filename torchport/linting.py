@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from torchport import __version__
 from torchport.analysis.project import Collector, ProjectFacts, may_hold, own_cuda
-from torchport.catalog.prefilter import Prefilter
+from torchport.catalog.prefilter import Prefilter, SettingsFilter
 from torchport.lint.baseline import Baseline
 from torchport.lint.cache import Cache, found_of, key_of
 from torchport.lint.work import Found, Linted, Row, Task, Work, digest_of, finding_of, problem_of
@@ -17,7 +17,8 @@ from torchport.model import FileResult, Problem, Rule, Target
 from torchport.pipeline import Progress, in_processes, no_progress, wanted, write_changed
 from torchport.project.changes import ChangedLines, changed_lines
 from torchport.project.config import Config, FileRules
-from torchport.project.files import FoundFile, find_files
+from torchport.project.files import PLAIN, FoundFile, find_files, kind_of
+from torchport.project.settings import read_settings
 from torchport.project.source import UTF16_BOMS, is_generated, read_bytes
 from torchport.report.findings import Report
 from torchport.report.text import count
@@ -83,7 +84,7 @@ def lint(
 def _found_files(paths: Sequence[str], options: LintOptions, report: Report) -> list[FoundFile]:
     keep = wanted(options.config, force=options.force_exclude)
     if options.stdin is not None:
-        file = FoundFile(paths[0], "source", explicit=True)
+        file = FoundFile(paths[0], kind_of(paths[0]) or "source", explicit=True)
         return [file] if keep is None or keep(file) else []
     selection = find_files(paths, options.exclude, keep)
     report.files += selection.refused
@@ -99,6 +100,7 @@ class _Walk:
     ) -> None:
         self.rules, self.options, self.changed, self.report = rules, options, changed, report
         self.prefilter = Prefilter(rules)
+        self.plain = SettingsFilter(rules)
         self.collector = Collector()
         self.own_cuda: set[str] = set()
         self.held: list[Row] = []
@@ -130,14 +132,19 @@ class _Walk:
         Of ``few`` files those that concern no rule are left out here: otherwise workers find it out side by side.
         """
         self.report.looked_at.append(file.path)
-        data = read_bytes(file.path) if self.options.stdin is None else self.options.stdin
+        plain = file.kind in PLAIN
+        read = read_settings if plain else read_bytes
+        data = read(file.path) if self.options.stdin is None else self.options.stdin
         if isinstance(data, Problem):
             self.report.files.append(FileResult(file.path, problems=[data]))
             return
+        if plain and not self.plain.search(data):
+            return
         digest = digest_of(data) if self.cache else ""
-        self.note(file, data, digest)
+        if not plain:
+            self.note(file, data, digest)
         generated = not file.explicit and is_generated(data)
-        if (few or generated) and file.kind != "notebook" and not self.concerns(data):
+        if (few or generated) and file.kind != "notebook" and not (plain or self.concerns(data)):
             return
         if generated:
             self.report.notes.append(f"{file.path}: is marked as generated: not examined")

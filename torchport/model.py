@@ -55,8 +55,15 @@ class Rule(NamedTuple):
     """A file that holds none of these texts as well does not concern the rule; none: a trigger is enough."""
     lint_only: bool = False
     """``torchport lint`` runs it, ``torchport migrate`` does not."""
+    settings: tuple[Mapping[str, Any], ...] = ()
+    """What it finds in files of settings and in launchers, by the keys of ``torchport.catalog.load.SETTINGS``."""
     source: str = ""
     """Where the rule is written, ``devices.toml:12``."""
+
+    @property
+    def reads_settings_alone(self) -> bool:
+        """Whether it finds nothing in Python."""
+        return bool(self.settings) and not (self.transformer or self.match or self.rename or self.drop)
 
 
 class Edit(NamedTuple):

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from torchport.analysis.project import Collector, ProjectFacts
-from torchport.catalog.prefilter import Prefilter
+from torchport.catalog.prefilter import Prefilter, SettingsFilter
 from torchport.model import FileResult, Finding, Problem, Rule, Target
 from torchport.project import git
 from torchport.project.config import Config, FileRules
-from torchport.project.files import FoundFile, find_files
+from torchport.project.files import PLAIN, FoundFile, find_files
+from torchport.project.settings import read_settings, text_of
 from torchport.project.source import UTF16_BOMS, decode, encoded, is_generated, read_bytes
 from torchport.report.run import Mode, Run
 
@@ -75,6 +76,10 @@ class Migration:
     def __call__(self, task: Task) -> FileResult:
         """Migrate one file in memory."""
         result = FileResult(task.file.path)
+        if task.file.kind in PLAIN:
+            found = self.migrator.read(task.file.path, text_of(task.data))
+            result.left, result.silenced = found.left, found.silenced
+            return result
         source = decode(task.file.path, task.data)
         if isinstance(source, Problem):
             result.problems.append(source)
@@ -110,7 +115,7 @@ def migrate(
             Migrator(rules, options.target, unsafe=options.unsafe, project=facts, off=options.off, every=every)
         )
 
-    return run(paths, work_for, Prefilter(rules), options, progress=progress)
+    return run(paths, work_for, Prefilter(rules), options, progress=progress, plain=SettingsFilter(rules))
 
 
 def run(
@@ -121,16 +126,18 @@ def run(
     *,
     progress: Progress = no_progress,
     method: StartMethod | None = None,
+    plain: Trigger | None = None,
 ) -> Run:
     """The walk around any work: which files it gets, in which processes, and what becomes of its results.
 
-    ``work_for`` is given what all files say together, matching or not; it is not called where no file matched.
+    ``plain`` is the trigger for files of settings and launchers. ``work_for`` is given what all Python files say
+    together, matching or not; it is not called where no file matched.
     """
     result = Run(options.mode, options.target)
     selection = find_files(paths, options.exclude, wanted(options.config, force=options.force_exclude))
     result.files += selection.refused
     result.notes += selection.notes
-    tasks, facts = _tasks(selection.files, trigger, result)
+    tasks, facts = _tasks(selection.files, trigger, result, plain)
     if tasks:
         result.files += _in_processes(work_for(facts), tasks, options, progress, method)
     result.files.sort(key=lambda file: file.path.split("/"))
@@ -146,18 +153,23 @@ def wanted(config: Config, *, force: bool) -> Callable[[FoundFile], bool] | None
     return lambda file: (file.explicit and not force) or not config.excludes(file.path)
 
 
-def _tasks(files: Sequence[FoundFile], trigger: Trigger, result: Run) -> tuple[list[Task], ProjectFacts]:
+def _tasks(
+    files: Sequence[FoundFile], trigger: Trigger, result: Run, plain: Trigger | None
+) -> tuple[list[Task], ProjectFacts]:
     """Read every file; keep those with a trigger word, and note what cannot be read."""
     tasks: list[Task] = []
     project = Collector()
     for file in files:
         result.examined += 1
-        data = read_bytes(file.path)
+        is_plain = file.kind in PLAIN
+        data = read_settings(file.path) if is_plain else read_bytes(file.path)
         if isinstance(data, Problem):
             result.files.append(FileResult(file.path, problems=[data]))
             continue
-        project.add(data, file.path)
-        if not (trigger.search(data) or data.startswith(UTF16_BOMS)):
+        if not is_plain:
+            project.add(data, file.path)
+        wanted = plain is not None and plain.search(data) if is_plain else trigger.search(data)
+        if not (wanted or (data.startswith(UTF16_BOMS) and not is_plain)):
             continue
         elif file.kind == "notebook":
             message = "is a notebook: notebooks are not rewritten by this version; export its code to a .py file"

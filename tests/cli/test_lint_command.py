@@ -73,7 +73,7 @@ class TestFixing:
         (tmp_path / "a.py").write_text(OWN)
         assert "`torchport lint --fix`" in lint(".").stdout
         assert lint("--fix", ".").exit_code == 0
-        assert lint("--fix", ".").stdout == "No findings in 1 file\n"
+        assert lint("--fix", ".").stdout == "No findings in 3 files\n"  # with pyproject.toml and own.toml
 
     def test_diff_writes_nothing(self, tmp_path: Path, lint: Lint) -> None:
         (tmp_path / "a.py").write_text(OWN)

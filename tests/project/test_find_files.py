@@ -37,8 +37,34 @@ def test_a_folder_gives_its_python_files_in_order(tmp_path: Path) -> None:
     assert said(selection) == selection.notes == []
 
 
+def test_files_of_settings_and_launchers_are_taken_and_what_tools_write_is_not(tmp_path: Path) -> None:
+    settings = ["a.yaml", "b.yml", "c.json", "d.toml", "e.ini", "f.cfg"]
+    launchers = ["Dockerfile", "Dockerfile.gpu", "Makefile", "r.bash", "s.sh", "t.slurm", "u.sbatch"]
+    others = ["package.json", "sub/package-lock.json", "poetry.lock", "pnpm-lock.yaml", "Dockerfile.md", "x.yaml.bak"]
+    make(tmp_path, "a.py", *settings, *launchers, *others)
+    found = {file.path: file.kind for file in find_files(["."]).files}
+    assert found == {"a.py": "source"} | dict.fromkeys(settings, "settings") | dict.fromkeys(launchers, "launcher")
+    assert [file.kind for file in find_files(["sub/package-lock.json"]).files] == ["settings"]
+
+
+def test_a_folder_of_settings_alone_is_said(tmp_path: Path) -> None:
+    make(tmp_path, "conf/a.yaml")
+    selection = find_files(["conf"])
+    assert paths(selection) == ["conf/a.yaml"]
+    assert selection.notes == ["conf: no Python file here, only settings and launchers"]
+
+
+def test_a_link_to_settings_elsewhere_is_a_note(tmp_path: Path) -> None:
+    make(tmp_path, "tree/a.py", "elsewhere/b.yaml")
+    (tmp_path / "tree/b.yaml").symlink_to("../elsewhere/b.yaml")
+    (tmp_path / "tree/gone.json").symlink_to("nowhere.json")
+    selection = find_files(["tree"])
+    assert (paths(selection), said(selection)) == (["tree/a.py"], [])
+    assert [note.partition(":")[0] for note in selection.notes] == ["tree/b.yaml", "tree/gone.json"]
+
+
 def test_an_environment_of_any_name_is_skipped(tmp_path: Path) -> None:
-    make(tmp_path, "env39/lib/a.py", "env39/pyvenv.cfg", "a.py")
+    make(tmp_path, "env39/lib/a.py", "env39/pyvenv.cfg", "a.py", "cache/a.py", "cache/CACHEDIR.TAG")
     assert paths(find_files(["."])) == ["a.py"]
 
 

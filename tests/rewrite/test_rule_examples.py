@@ -8,13 +8,13 @@ import pytest
 
 from torchport.catalog import load_rules
 from torchport.model import TARGETS, Rule, Target
-from torchport.rewrite import Outcome
+from torchport.rewrite import Migrator, Outcome
 
 RULES = load_rules()
 
 
 targets = pytest.mark.parametrize("target", TARGETS)
-MIGRATED = [rule for rule in RULES if not rule.lint_only]
+MIGRATED = [rule for rule in RULES if not rule.lint_only and not rule.reads_settings_alone]
 LINTED = [rule for rule in RULES if rule.lint_only]
 
 
@@ -36,6 +36,17 @@ def test_example_becomes_what_the_rule_says(rule: Rule, target: Target, migrate:
     found = {finding.code for finding in [*outcome.applied, *outcome.left]}
     assert (rule.code in found) == (rule.support[target] == "manual" or target in rule.example or rule.effect == "none")
     assert outcome.text == rule.example.get(target)
+
+
+@targets
+@pytest.mark.parametrize("rule", [rule for rule in RULES if rule.reads_settings_alone], ids=lambda rule: rule.code)
+def test_example_of_a_rule_for_settings_is_reported(
+    rule: Rule, target: Target, migrators: dict[Target, Migrator]
+) -> None:
+    outcome = migrators[target].read(rule.example["file"], rule.example["before"])
+    (finding,) = [finding for finding in outcome.left if finding.code == rule.code]
+    assert finding.reason == rule.reasons.get(target, rule.reason)
+    assert not finding.edits
 
 
 @targets

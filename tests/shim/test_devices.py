@@ -17,6 +17,16 @@ def test_a_cuda_device_becomes_that_of_the_back_end(asked: object, name: str) ->
     assert torch.ones(2).to(device).device.type == name
 
 
+def test_a_cuda_device_that_settings_name_is_nobodys_but_cudas(name: str) -> None:
+    """What TP118 says of `device: cuda` in a file that the program reads."""
+    if name == "cuda":
+        pytest.skip("here it is right")
+    with pytest.raises((RuntimeError, AssertionError)):
+        torch.ones(2, device=torch.device("cuda"))
+    with pytest.raises((RuntimeError, AssertionError)):
+        torch.nn.Linear(2, 2).to("cuda")
+
+
 @pytest.mark.parametrize("asked", ["cpu", "meta", torch.device("cpu"), torch.device("meta")])
 def test_other_devices_are_handed_back(asked: str | torch.device) -> None:
     assert shim.device(asked) == torch.device(asked)

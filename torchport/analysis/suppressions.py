@@ -13,6 +13,8 @@ from torchport.lazy import pattern
 MARK = "torchport:"
 COMMENT = pattern(r"#\s*torchport:\s*(?P<verb>[\w-]*)(?:\s*\[(?P<codes>[^\]]*)\])?(?P<reason>.*)", re.DOTALL)
 SKIP_FILE = pattern(r"^[ \t]*#\s*torchport:\s*skip-file\b", re.MULTILINE)
+REASON = " \t:-\N{EM DASH}\N{EN DASH}"
+"""What may stand before a reason."""
 VERBS = ("ignore", "skip-file")
 OPEN = frozenset({tokenize.NL, tokenize.COMMENT, tokenize.INDENT, tokenize.DEDENT, tokenize.NEWLINE, tokenize.ENCODING})
 
@@ -40,6 +42,24 @@ def suppressions(text: str) -> list[Suppression]:
     return list(_read(text)) if MARK in text else []
 
 
+def suppressions_in_settings(text: str) -> list[Suppression]:
+    """All of them in a file whose comments begin with ``#``, as those of YAML, TOML and of the shell do."""
+    found = []
+    lines = re.split(r"\r\n|\n|\r", text) if MARK in text else []
+    for number, line in enumerate(lines, 1):
+        match = COMMENT.search(line)
+        if match is None or not (match.start() == 0 or line[match.start() - 1].isspace()):
+            continue
+        covers = number
+        if not line[: match.start()].strip():
+            rest = enumerate(lines[number:], number + 1)
+            covers = next((n for n, other in rest if other.strip() and not other.lstrip().startswith("#")), number)
+        codes = tuple(word.strip() for word in (match["codes"] or "").split(",") if word.strip())
+        reason = match["reason"].strip(REASON)
+        found.append(Suppression(number, match.start() + 1, len(line) + 1, covers, match["verb"], codes, reason))
+    return found
+
+
 def skips_file(text: str) -> bool:
     """Whether the file asks to be left alone; found without parsing it."""
     return MARK in text and SKIP_FILE.search(text) is not None
@@ -64,7 +84,7 @@ def _read(text: str) -> Iterator[Suppression]:
 
 def _suppression(token: tokenize.TokenInfo, match: re.Match[str], covers: int) -> Suppression:
     codes = tuple(word.strip() for word in (match["codes"] or "").split(",") if word.strip())
-    reason = match["reason"].strip(" \t:-\N{EM DASH}\N{EN DASH}")
+    reason = match["reason"].strip(REASON)
     line, column = token.start
     start = column + match.start()
     return Suppression(line, start + 1, column + len(token.string) + 1, covers, match["verb"], codes, reason)

@@ -27,7 +27,10 @@ OPTIONAL = {
     "within": list,
     "measured": str,
     "instead": str,
+    "settings": list,
 }
+SETTINGS = ("key", "variable", "command", "package", "image")
+"""What an entry of ``settings`` is about: a key or an option, an environment variable, a word of a command, ..."""
 LINT_FAMILIES = ("TP7", "TP8")
 """Their rules are for ``torchport lint`` alone and for files with one of ``WITHIN``, unless one says otherwise."""
 WITHIN = ("torch", "lightning", ".backward(", "def forward(", "def training_step(")
@@ -142,14 +145,17 @@ def _rule(entry: dict[str, Any], where: str) -> Rule:
     reasons = entry.get("reasons", {})
     if set(reasons) - set(TARGETS) or not all(isinstance(text, str) and text for text in reasons.values()):
         raise fail(f"reasons must be texts named {', '.join(TARGETS)}")
-    if not (entry.get("transformer") or entry.get("match") or rename or drop):
-        raise fail("gives nothing to match: expected 'match', 'rename', 'drop' or 'transformer'")
+    if not (entry.get("transformer") or entry.get("match") or rename or drop or entry.get("settings")):
+        raise fail("gives nothing to match: expected 'match', 'rename', 'drop', 'transformer' or 'settings'")
+    for asked in entry.get("settings", ()):
+        if wrong := _wrong_setting(asked):
+            raise fail(f"settings: {wrong}")
     if not (entry.get("transformer") or rename) and not entry.get("reason"):
         raise fail("rewrites nothing, so 'reason' must say why a match is left for a person")
     example = entry.get("example")
     if not isinstance(example, dict) or "before" not in example:
         raise fail("example must give 'before' and, for each target with a rewrite, what it becomes")
-    return Rule(
+    rule = Rule(
         **{key: entry[key] for key in (*TEXT, "support", "example")},
         triggers=tuple(triggers),
         match=tuple(entry.get("match", ())),
@@ -165,8 +171,31 @@ def _rule(entry: dict[str, Any], where: str) -> Rule:
         measured=entry.get("measured", ""),
         instead=entry.get("instead", ""),
         lint_only=entry.get("lint_only", entry["code"].startswith(LINT_FAMILIES)),
+        settings=tuple(entry.get("settings", ())),
         source=where,
     )
+    if rule.reads_settings_alone and not example.get("file"):
+        raise fail("example.file must name the file of settings that the example is")
+    return rule
+
+
+def _wrong_setting(asked: Any) -> str:
+    """What is wrong with an entry of ``settings``, or nothing."""
+    texts = (*SETTINGS, "value", "of", "target", "reason", "effect")
+    if not isinstance(asked, dict) or not all(key in texts and isinstance(asked[key], str) for key in asked):
+        return f"each entry must be a table of texts named {', '.join(texts)}"
+    if len([key for key in SETTINGS if key in asked]) != 1:
+        return f"each entry must have one of {', '.join(SETTINGS)}"
+    if asked.get("effect", "none") not in get_args(Effect):
+        return f"effect = {asked['effect']!r} is not one of {', '.join(get_args(Effect))}"
+    if asked.get("target", TARGETS[0]) not in TARGETS:
+        return f"target = {asked['target']!r} is not one of {', '.join(TARGETS)}"
+    for key in (*SETTINGS, "value", "of"):
+        try:
+            re.compile(asked.get(key, ""))
+        except re.error as error:
+            return f"{key} = {asked[key]!r} is no regular expression: {error}"
+    return ""
 
 
 def find_rule(rules: tuple[Rule, ...], code: str) -> Rule | None:

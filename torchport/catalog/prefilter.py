@@ -22,7 +22,7 @@ class Prefilter:
     """
 
     def __init__(self, rules: Iterable[Rule]) -> None:
-        self.rules = tuple(rules)
+        self.rules = tuple(rule for rule in rules if not rule.reads_settings_alone)
         self.within = {rule.within for rule in self.rules} - {()}
         self.last: tuple[bytes, tuple[Rule, ...]] = (b"", ())
         numbers: dict[bytes, tuple[int, ...]] = {}
@@ -95,3 +95,15 @@ class Prefilter:
                 name = text[text.rfind(b" ", 0, start) + 1 : end]
                 self.known[name] += (part,)
                 start = text.find(part, end)
+
+
+class SettingsFilter:
+    """The same for files of settings and launchers, which are small: a plain search for each trigger."""
+
+    def __init__(self, rules: Iterable[Rule]) -> None:
+        reading = (rule for rule in rules if rule.settings or rule.transformer == "suppressions")
+        self.words = tuple({trigger.encode() for rule in reading for trigger in rule.triggers})
+
+    def search(self, blob: bytes) -> bool:
+        """Whether a trigger of any rule is in ``blob``."""
+        return any(word in blob for word in self.words)

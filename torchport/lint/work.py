@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from torchport.model import Edit, Finding, Problem, Rule
+from torchport.project.files import is_plain
 from torchport.project.notebook import read_notebook
+from torchport.project.settings import read_settings, text_of
 from torchport.project.source import Source, decode, encoded, read_bytes
 
 if TYPE_CHECKING:
@@ -104,9 +106,13 @@ class Work:
 
     def __call__(self, task: Task) -> Linted:
         """Lint one file in memory."""
-        data = read_bytes(task.path) if task.data is None else task.data
+        plain = is_plain(task.path)
+        data = task.data if task.data is not None else read_settings(task.path) if plain else read_bytes(task.path)
         if isinstance(data, Problem):
             return Linted(Found([], [[data.message, data.line]]))
+        if plain:
+            outcome = self.linter.finder.read(task.path, text_of(data))
+            return Linted(Found(self.rows(outcome.left), [], outcome.silenced), digest_of(data))
         if task.path.endswith(".ipynb"):
             return self.notebook(task.path, data)
         source = decode(task.path, data)

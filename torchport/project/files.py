@@ -13,8 +13,19 @@ from torchport.project import git
 from torchport.project.git import shown
 from torchport.project.patterns import clean, matches
 
-Kind = Literal["source", "stub", "notebook"]
+Kind = Literal["source", "stub", "notebook", "settings", "launcher"]
 KINDS: dict[str, Kind] = {".py": "source", ".pyi": "stub", ".ipynb": "notebook"}
+KINDS |= dict.fromkeys((".yaml", ".yml", ".json", ".toml", ".ini", ".cfg"), "settings")
+KINDS |= dict.fromkeys((".sh", ".bash", ".slurm", ".sbatch"), "launcher")
+PLAIN = ("settings", "launcher")
+"""What a program is started with: reported, never rewritten."""
+LAUNCHERS = ("Dockerfile", "Makefile")
+"""Names, and beginnings of names, of launchers that have no suffix of their own."""
+NOT_SETTINGS = frozenset(
+    {"package.json", "package-lock.json", "composer.json", "tsconfig.json", "conda-lock.yml", "pnpm-lock.yaml"}
+    | {"torchport-baseline.json"}
+)
+"""What tools write for themselves: left out where the user does not name it."""
 
 SKIPPED_FOLDERS = frozenset(
     {".git", ".hg", ".svn", ".venv", "venv", ".nox", ".tox", "node_modules", "__pycache__", "site-packages"}
@@ -70,13 +81,13 @@ class _Finder:
                 self.selection.files[at] = self.selection.files[at]._replace(explicit=True)
         else:
             self.seen[real] = len(self.selection.files)
-            self.selection.files.append(FoundFile(name, KINDS.get(suffix_of(name), "source"), explicit))
+            self.selection.files.append(FoundFile(name, kind_of(name) or "source", explicit))
 
 
 def find_files(
     paths: Sequence[str], exclude: Sequence[str] = (), wanted: Callable[[FoundFile], bool] | None = None
 ) -> Selection:
-    """Python files, stubs and notebooks under ``paths``; a file named by the user is always taken.
+    """Python files, notebooks, files of settings and launchers under ``paths``; one that is named is always taken.
 
     ``exclude`` holds glob patterns for paths below a given folder; ``wanted`` has the last word on each file. A link is
     never followed out of the folder given.
@@ -127,9 +138,12 @@ def _take_folder(finder: _Finder, root: Path) -> None:
     real_root = root.resolve()
     prefix = "" if shown(root) == "." else shown(root).rstrip("/") + "/"
     before = len(finder.selection.files), len(finder.links)
+    python = False
     for relative in _names_under(finder, root, real_root):
-        if suffix_of(relative) not in KINDS or matches(relative, finder.exclude):
+        kind = kind_of(relative)
+        if kind is None or relative.rpartition("/")[2] in NOT_SETTINGS or matches(relative, finder.exclude):
             continue
+        python = python or kind not in PLAIN
         try:
             mode = _mode(f"{root}{os.sep}{relative}")
         except OSError as error:
@@ -141,6 +155,21 @@ def _take_folder(finder: _Finder, root: Path) -> None:
             finder.take(prefix + relative, f"{real_root}{os.sep}{relative}")
     if before == (len(finder.selection.files), len(finder.links)) and not finder.selection.refused:
         finder.selection.notes.append(f"{shown(root)}: no Python file here")
+    elif not python:
+        finder.selection.notes.append(f"{shown(root)}: no Python file here, only settings and launchers")
+
+
+def kind_of(name: str) -> Kind | None:
+    """What a file of this name is, or None for one that nobody asks for."""
+    kind = KINDS.get(suffix_of(name))
+    if kind is None and name.rpartition("/")[2].startswith(LAUNCHERS) and not name.endswith((".md", ".txt", ".rst")):
+        return "launcher"
+    return kind
+
+
+def is_plain(name: str) -> bool:
+    """Whether a file of this name is one of settings, or a launcher."""
+    return kind_of(name) in PLAIN
 
 
 def suffix_of(name: str) -> str:
@@ -204,7 +233,9 @@ def _walk(finder: _Finder, root: Path, real_root: Path) -> Iterator[str]:
 
 
 def _is_entered(finder: _Finder, folder: Path, real_root: Path) -> bool:
-    if folder.name in SKIPPED_FOLDERS or folder.name.endswith(".egg-info") or git.exists(folder / "pyvenv.cfg"):
+    if folder.name in SKIPPED_FOLDERS or folder.name.endswith(".egg-info"):
+        return False
+    if git.exists(folder / "pyvenv.cfg") or git.exists(folder / "CACHEDIR.TAG"):
         return False
     if folder.is_symlink():
         if not folder.resolve().is_relative_to(real_root):
@@ -219,13 +250,22 @@ def _settle_link(finder: _Finder, link: _Link) -> None:
     try:
         real = link.path.resolve(strict=True)
     except (OSError, RuntimeError):
-        finder.selection.refuse(name, "is a link to a file that does not exist")
+        _refuse_link(finder, link, name, "is a link to a file that does not exist")
         return
     if str(real) in finder.seen:
         return
     if not real.is_relative_to(link.root):
-        finder.selection.refuse(name, f"is a link out of its folder, to {real}: not followed; give that file itself")
+        what = f"is a link out of its folder, to {real}: not followed; give that file itself"
+        _refuse_link(finder, link, name, what)
     elif link.explicit:
         finder.take(shown(real), str(real), explicit=True)
     else:
         finder.selection.notes.append(f"{name}: is a link to {shown(real)}, which is left out: not followed")
+
+
+def _refuse_link(finder: _Finder, link: _Link, name: str, what: str) -> None:
+    """Links to data are common among settings: one that leads nowhere is no fault of the project."""
+    if is_plain(name) and not link.explicit:
+        finder.selection.notes.append(f"{name}: {what}")
+    else:
+        finder.selection.refuse(name, what)

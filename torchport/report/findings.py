@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from torchport.model import Effect, FileResult, Finding, Problem, Rule, Target
+from torchport.project.files import is_plain
 from torchport.project.notebook import read_notebook
+from torchport.project.settings import text_of
 from torchport.project.source import decode, read_bytes
 from torchport.report.text import printable
 
@@ -106,6 +108,8 @@ def lines_of(path: str, data: bytes) -> dict[int, list[str]]:
             for (cell, _), line in zip(book.lines, book.text.split("\n"), strict=False):
                 cells.setdefault(cell, []).append(line)
         return cells
+    if is_plain(path):
+        return {0: text_of(data).split("\n")}
     source = decode(path, data)
     return {} if isinstance(source, Problem) else {0: source.text.split("\n")}
 

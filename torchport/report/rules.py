@@ -33,6 +33,8 @@ FIXES: dict[Safety, str] = {
     "unsafe": "the result may differ: `torchport lint --fix` changes it only with `--unsafe`",
     "manual": "reported, not changed",
 }
+LANGUAGES = {"yaml": "yaml", "json": "json", "sh": "sh", "sbatch": "sh", "txt": "text"}
+"""What the example of a rule for files of settings and launchers is written in."""
 READS: dict[Review, str] = {
     "merge": "merge such a hunk as it is",
     "glance": "glance at such a hunk",
@@ -70,6 +72,8 @@ def page(rule: Rule) -> Iterator[str]:
 
 
 def _becomes(rule: Rule) -> Iterator[str]:
+    if rule.settings:
+        yield f"- looks at: {'' if rule.reads_settings_alone else 'Python, '}files of settings and launchers"
     if rule.lint_only:
         yield "- found by: `torchport lint`"
         yield f"- fix: {FIXES[rule.safety]}"
@@ -90,7 +94,8 @@ def _example(rule: Rule) -> Iterator[str]:
     before = rule.example["before"].strip("\n").splitlines()
     targets = [target for target in TARGETS if target in rule.example]
     if not targets:
-        yield from ("", "```python", *before, "```")
+        language = LANGUAGES.get(rule.example.get("file", "").rpartition(".")[2], "python")
+        yield from ("", f"```{language}", *before, "```")
     for target in targets:
         after = rule.example[target].strip("\n").splitlines()
         yield from ("", f"Target `{target}`:", "", "```diff")

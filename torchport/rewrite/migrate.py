@@ -30,6 +30,7 @@ from torchport.rewrite.transformers import TRANSFORMERS, Transformers
 
 if TYPE_CHECKING:
     from torchport.project.source import Source
+    from torchport.rewrite.settings import Reader
 
 PASSES = 25
 LINE_MARK = pattern(r"@(\d+)@")
@@ -81,6 +82,7 @@ class Migrator:
             if rule.transformer and rule.transformer not in self.transformers.paths:
                 raise CatalogError(f"{rule.source}: {rule.code}: no transformer is called {rule.transformer!r}")
         self.off = off
+        self._reader: Reader | None = None
 
     def __call__(self, source: Source) -> Outcome:
         """What becomes of ``source``; a text that fails a check is not given back."""
@@ -89,6 +91,15 @@ class Migrator:
     def inspect(self, source: Source) -> Outcome:
         """Every finding in ``source`` as it is; edits say that a rewrite would mend it and are not all written out."""
         return self._guarded(_inspect, source)
+
+    def read(self, path: str, text: str) -> Outcome:
+        """What a file of settings or a launcher asks of CUDA; nothing in it is rewritten."""
+        from torchport.rewrite import settings  # most projects have no such file that matters
+
+        if self._reader is None:
+            self._reader = settings.Reader(self.rules, self.target)
+        left, silenced = settings.read(self._reader, path, text, self.wanted, self.off(path))
+        return Outcome(left=left, silenced=silenced)
 
     def concern(self, text: Text) -> bool:
         """Whether a rule that was asked for may concern a text."""

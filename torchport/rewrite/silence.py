@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from torchport.analysis.names import line_mark
 from torchport.analysis.suppressions import VERBS, Suppression
@@ -16,6 +16,17 @@ TOGETHER = "it moves together with {}, which is to stay"
 UNUSED, UNEXPLAINED, UNKNOWN = "unused-suppression", "suppression-without-reason", "unknown-suppression"
 
 Key = tuple[str, int, int]
+
+
+class Places(Protocol):
+    """A text in which a finding can be made: a file of Python, or one of settings."""
+
+    @property
+    def text(self) -> Text:
+        """The text as bytes."""
+
+    def at(self, rule: Rule, start: int, end: int, reason: str) -> Finding:
+        """A finding at bytes of the text."""
 
 
 class Silence(NamedTuple):
@@ -91,7 +102,7 @@ def _held(finding: Finding, groups: Mapping[str, int], quiet: Collection[Key], h
 
 
 def about_comments(
-    silence: Silence, findings: Sequence[Finding], rules: Sequence[Rule], wanted: Collection[str], context: Context
+    silence: Silence, findings: Sequence[Finding], rules: Sequence[Rule], wanted: Collection[str], context: Places
 ) -> Iterator[Finding]:
     """What is wrong with the comments themselves: each says for which rules and why, and silences something."""
     own = {rule.name: rule for rule in rules if rule.name in (UNUSED, UNEXPLAINED, UNKNOWN) and rule.code in wanted}
@@ -116,7 +127,7 @@ def _unknown(comment: Suppression, known: Collection[str]) -> str:
     return ""
 
 
-def _span(comment: Suppression, context: Context) -> tuple[int, int]:
+def _span(comment: Suppression, context: Places) -> tuple[int, int]:
     start = context.text.starts[comment.line - 1]
     line = context.text.line_text(comment.line).decode()
     return start + len(line[: comment.column - 1].encode()), start + len(line[: comment.end_column - 1].encode())
