@@ -181,6 +181,8 @@ def _rule(entry: dict[str, Any], where: str) -> Rule:
 
 def _wrong_setting(asked: Any) -> str:
     """What is wrong with an entry of ``settings``, or nothing."""
+    import re
+
     texts = (*SETTINGS, "value", "of", "target", "reason", "effect")
     if not isinstance(asked, dict) or not all(key in texts and isinstance(asked[key], str) for key in asked):
         return f"each entry must be a table of texts named {', '.join(texts)}"
