@@ -78,7 +78,7 @@ class Migration:
         result = FileResult(task.file.path)
         if task.file.kind in PLAIN:
             found = self.migrator.read(task.file.path, text_of(task.data))
-            result.left, result.silenced = found.left, found.silenced
+            result.left, result.silenced = [*found.left], found.silenced
             return result
         source = decode(task.file.path, task.data)
         if isinstance(source, Problem):
