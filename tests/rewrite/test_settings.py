@@ -125,6 +125,10 @@ def test_a_site_is_reported_with_its_place(
     assert code in {f.code for f in linter.finder.read(path, text).left}
 
 
+def test_every_rule_that_reads_settings_has_a_case(rules: tuple[Rule, ...]) -> None:
+    assert {code for _, _, code, _, _ in FOUND} == {rule.code for rule in rules if rule.settings}
+
+
 @pytest.mark.parametrize(("target", "effect"), [("portable", "none"), ("xla", "none"), ("tpu", "error")])
 def test_torchrun_needs_variables_for_torchtpu(target: Target, effect: str, read: Read) -> None:
     (finding,) = read("srun torchrun --nproc_per_node=8 train.py\n", "run.sh", target)
