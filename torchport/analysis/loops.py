@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from torchport.analysis.devices import NAMED
@@ -16,6 +16,8 @@ OPTIMIZER = pattern(r"optim|(^|_)opt[A-Z]?($|_|\d)|optimizer|scaler|(^|_)sgd|(^|
 ONE = pattern(r"(^|_)(opt|optim|optimizer)[A-Z]?\d?$", re.IGNORECASE)
 OPTIMIZERS = pattern(r"optim\w*s$|(^|_)opts$", re.IGNORECASE)
 DRIVER = pattern(r"accelerator|engine|fabric|manager", re.IGNORECASE)
+TAKES_STEP = pattern(r"(^|_)(optimi[sz]e|optim\w*_step|step_optim\w*|take_step)$", re.IGNORECASE)
+LOSS = pattern(r"(^|_)loss$", re.IGNORECASE)
 SCHEDULER = pattern(r"sched|warmup|lr_", re.IGNORECASE)
 LOADER = pattern(r"loader|(^|_)dl($|_)|batches", re.IGNORECASE)
 COLLECTS = frozenset(("append", "extend", "update", "add", "isinstance", "setattr", "print", "len"))
@@ -48,23 +50,44 @@ def step_loops(tree: Tree) -> tuple[list[Step], list[ast.Call]]:
     homeless: list[ast.Call] = []
     for call in steps:
         loops = _loops_around(tree, call, set(), _over_optimizers)
-        if not loops:
+        if not loops and not _hands_on(tree, call):
             homeless.append(call)
         for loop in loops:
             found[loop] = Step(loop, call)
+    taken = set(found)
     for call in backward:
         for loop in _loops_around(tree, call, set(), _over_settings):
-            if not any(_inside(tree, step.loop, loop) or _inside(tree, loop, step.loop) for step in found.values()):
+            if not _meets(tree, loop, found) and not _is_part(tree, loop, taken):
                 found[loop] = Step(loop, call)
     batches = _batch_loops(tree)
     for loop in tree.loops:
-        if (loop in batches or _evaluates(tree, loop)) and not any(
-            _inside(tree, step.loop, loop) or _inside(tree, loop, step.loop) for step in found.values()
-        ):
+        batch = loop in batches or _evaluates(tree, loop)
+        if batch and not _meets(tree, loop, found) and not _is_part(tree, loop, taken):
             found[loop] = Step(loop, loop)
     # A loop around a step loop that is itself one would mark a step twice.
     inner = [s for s in found.values() if not any(o is not s and _inside(tree, o.loop, s.loop) for o in found.values())]
     return sorted(inner, key=lambda s: s.loop.lineno), homeless
+
+
+def _meets(tree: Tree, loop: Loop, steps: Iterable[ast.AST]) -> bool:
+    """Whether a loop of steps stands in ``loop``, or around it."""
+    return any(_inside(tree, step, loop) or _inside(tree, loop, step) for step in steps)
+
+
+def _is_part(tree: Tree, loop: Loop, steps: set[ast.AST]) -> bool:
+    """Whether ``loop`` adds up gradients for an optimizer step that loops of other functions take around it."""
+    backward = any(isinstance(n, ast.Attribute) and n.attr == "backward" for n in ast.walk(loop))
+    return backward and _run_in(tree, loop, steps, set())
+
+
+def _run_in(tree: Tree, node: ast.AST, steps: set[ast.AST], seen: set[ast.AST]) -> bool:
+    """Whether the function around ``node`` is called in one of ``steps``, however deep."""
+    function = tree.function(node)
+    if not isinstance(function, FUNCTIONS) or function in seen:
+        return False
+    seen.add(function)
+    calls = _calls_of(tree, function)
+    return any(any(a in steps for a in tree.ancestors(call)) or _run_in(tree, call, steps, seen) for call in calls)
 
 
 def batch_comprehensions(tree: Tree, steps: list[Step]) -> list[ast.comprehension]:
@@ -133,6 +156,8 @@ def _signs(tree: Tree) -> tuple[list[ast.Call], list[ast.Call]]:
     made = _made_optimizers(tree)
     steps, backward = [], []
     for call in tree.calls:
+        if call.args and _hands_on(tree, call):
+            steps.append(call)
         if not isinstance(call.func, ast.Attribute):
             continue
         if call.func.attr == "step":
@@ -143,6 +168,21 @@ def _signs(tree: Tree) -> tuple[list[ast.Call], list[ast.Call]]:
         elif call.func.attr == "backward" and (not call.args or DRIVER.search(_last_name(call.func.value))):
             backward.append(call)
     return steps, backward
+
+
+def _hands_on(tree: Tree, call: ast.Call) -> bool:
+    """``trainer.optimize(self.opt)`` and ``loss_scaler(loss, optimizer)``: code of another file takes the step."""
+    handed = [_last_name(argument) for argument in call.args]
+    name = _last_name(call.func)
+    if not any(map(ONE.search, handed)) or name[:1].isupper() or any(d.name == name for d in tree.definitions):
+        return False
+    found = qualify(tree, call.func) if isinstance(call.func, ast.Name | ast.Attribute) else None
+    if found is not None and found.name.startswith("torch_xla."):
+        return False
+    if TAKES_STEP.search(name):
+        return True
+    stands_alone = isinstance(tree.parents[call], ast.Expr | ast.Assign)
+    return stands_alone and bool(LOSS.search(handed[0])) and not isinstance(call.args[0], ast.Call)
 
 
 def _made_optimizers(tree: Tree) -> set[str]:

@@ -123,7 +123,7 @@ def _taken_elsewhere(context: Context, use: Use) -> bool:
     if call.args and context.named(call.args[0], *ELSEWHERE):
         return True
     keyword = next((k.arg for k in call.keywords if use.text.node in ast.walk(k.value)), None)
-    if keyword == "pin_memory_device":
+    if keyword in ("pin_memory_device", "dest"):  # the other is what argparse calls an attribute
         return True
     return isinstance(call.func, ast.Attribute) and call.func.attr == "cuda"
 

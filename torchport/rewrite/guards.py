@@ -85,10 +85,11 @@ def _asks_for_library(context: Context, node: ast.AST) -> bool:
 
 
 def _library_import(node: ast.AST) -> bool:
-    """``import fused_adam_cuda``, as it stands in a branch."""
+    """``import fused_adam_cuda`` and ``from nms_gpu import nms``, as they stand in a branch."""
     names = [alias.name for alias in node.names] if isinstance(node, ast.Import | ast.ImportFrom) else []
     module = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
-    return any(LIBRARY.search(name) or EXTENSION.search(name) for name in (*names, *module))
+    named = (*names, *module)
+    return any(LIBRARY.search(n) or EXTENSION.search(n) for n in named) or any(n.endswith("_gpu") for n in module)
 
 
 def decided(context: Context, node: ast.AST) -> list[ast.AST]:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from torchport.analysis.names import line_mark
 from torchport.analysis.scopes import dotted
-from torchport.model import Finding, Rule
+from torchport.model import Effect, Finding, Rule
 from torchport.rewrite.context import Context
-from torchport.rewrite.guards import WORKER, decided, scripted, workers
+from torchport.rewrite.guards import KERNEL_REASON, WORKER, decided, scripted, workers
 
 SCRIPTED = "TorchScript compiles this code and cannot call the shim; move the decision out of it"
+BRANCH = "it stands where only CUDA goes: the test on {} stays"
 GUARD = "it decides on code that only CUDA runs and that stays, on {}; the two move together"
 
 
@@ -25,9 +26,37 @@ def hold_back(findings: list[Finding], rules: tuple[Rule, ...], context: Context
     choices = {rule.code for rule in rules if rule.cuda_only}
     reasons.update(_guards(findings, branches, context.tree.every(ast.If), context))
     reasons.update(_guards(findings, choices, context.tree.every(ast.IfExp), context))
+    dead = dict(_for_cuda_alone(findings, reasons, context))
     return [
-        f._replace(edits=(), reason=context.spell.advice(reasons[f]), needs=()) if f in reasons else f for f in findings
+        _left(f, reasons[f], context) if f in reasons else _left(f, dead[f], context, "none") if f in dead else f
+        for f in findings
     ]
+
+
+def _left(finding: Finding, reason: str, context: Context, effect: Effect | None = None) -> Finding:
+    return finding._replace(
+        edits=(), reason=context.spell.advice(reason), needs=(), effect=effect if effect else finding.effect
+    )
+
+
+def _for_cuda_alone(
+    findings: list[Finding], held: Mapping[Finding, str], context: Context
+) -> Iterator[tuple[Finding, str]]:
+    """Edits in what only a test for CUDA that stays lets run: nothing in there has to move."""
+    tests = [f for f in findings if f.reason == KERNEL_REASON or held.get(f, "").startswith(GUARD.partition("{")[0])]
+    if not tests:
+        return
+    branches: list[ast.If | ast.IfExp] = [*context.tree.every(ast.If), *context.tree.every(ast.IfExp)]
+    for node in branches:
+        start, end = context.text.span(node.test)
+        test = next((f for f in tests if start <= f.start < end), None)
+        if test is None or any(isinstance(n, ast.Or) for n in ast.walk(node.test)):
+            continue
+        parts = [n for n in decided(context, _leaf(node.test)) if isinstance(n, ast.expr | ast.stmt)]
+        reason = BRANCH.format(line_mark(context.text.line(test.start)))
+        for finding, _ in _in(findings, parts, reason, context):
+            if finding not in held:
+                yield finding, reason
 
 
 def _in(

@@ -14,8 +14,8 @@ from torchport.model import Edit, Finding, Rule
 from torchport.rewrite.context import Context, New
 
 HOMELESS = (
-    "no loop around this optimizer step is seen in this file; mark the end of each step where the loop is, with "
-    "shim.steps(...) or shim.sync()"
+    "no loop around this optimizer step is seen in this file; where the loop that runs it has no step boundary yet, "
+    "mark the end of each step with shim.steps(...) or shim.sync()"
 )
 
 EXPRESSION = "a loop over batches inside an expression: write it as a loop that ends its body with shim.sync()"

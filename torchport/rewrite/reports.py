@@ -31,6 +31,7 @@ MODULES = (
 )
 PROPERTIES = ("name", "total_memory", "multi_processor_count", "major", "minor")
 BUILDS_PACKAGE = "cuda-build-script"
+BUILDERS = ("setuptools", "distutils", "skbuild")
 OTHER_ERROR = "errors of a TPU have other words; decide what the program should do then"
 SEARCHES = ("search", "match", "find", "startswith", "fullmatch")
 OTHER_BACKEND = "already-on-xla"
@@ -85,7 +86,7 @@ def builds_package(rule: Rule, context: Context) -> Iterator[Finding]:
     """A ``setup.py``: what it asks of CUDA it asks of the tool chain."""
     for node in context.tree.imports:
         names = [a.name for a in node.names] if isinstance(node, ast.Import) else [node.module or ""]
-        if any(name.partition(".")[0] in ("setuptools", "distutils") for name in names):
+        if any(name.partition(".")[0] in BUILDERS or name == "torch.utils.ffi" for name in names):
             yield context.leave(rule, node, rule.reason, effect="none")
 
 
