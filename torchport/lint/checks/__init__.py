@@ -35,6 +35,8 @@ CHECKS = {
     "clip-before-reduce": "torchport.lint.checks.xla_steps.clip_before_reduce",
     "clip-error": "torchport.lint.checks.arguments.clip_error",
     "waiting-optimizers": "torchport.lint.checks.arguments.waiting_optimizers",
+    "parted": "torchport.lint.checks.divergence.parted",
+    "under-rank": "torchport.lint.checks.divergence.under_rank",
     "retained-graph": "torchport.lint.checks.retained.retained_graph",
     "distributions": "torchport.lint.checks.arguments.distributions",
 }

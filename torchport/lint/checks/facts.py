@@ -8,7 +8,7 @@ from functools import cached_property
 
 from torchport.analysis.evaluate import Flow
 from torchport.analysis.hot import Heat, Heats
-from torchport.analysis.scopes import Tree
+from torchport.analysis.scopes import FUNCTIONS, Tree
 from torchport.analysis.values import UNKNOWN, Origin, Value
 from torchport.model import Effect, Finding, Rule
 from torchport.rewrite.context import Context
@@ -65,6 +65,19 @@ def moved_after(tree: Tree, node: ast.AST) -> bool:
     """``x[i].to(device)``: what is moved afterwards is on the host."""
     parent = tree.parents.get(node)
     return isinstance(parent, ast.Attribute) and parent.attr in ("to", "cuda")
+
+
+def statements(turn: ast.AST) -> Iterator[ast.stmt]:
+    """The statements of a loop or function, without those of functions and classes inside it."""
+    stack: list[ast.AST] = [*reversed(turn.body)]  # type: ignore[attr-defined]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, (*FUNCTIONS, ast.ClassDef)):
+            continue
+        if isinstance(node, ast.stmt):
+            yield node
+        inner = (c for c in ast.iter_child_nodes(node) if isinstance(c, ast.stmt | ast.ExceptHandler | ast.match_case))
+        stack += reversed(list(inner))
 
 
 _LATEST: list[Facts] = []

@@ -9,7 +9,7 @@ from torchport.analysis.loops import without_gradients
 from torchport.analysis.names import chain
 from torchport.analysis.reaching import scope_of
 from torchport.analysis.scopes import FUNCTIONS, Binding, walk
-from torchport.lint.checks.facts import Facts, facts
+from torchport.lint.checks.facts import Facts, facts, statements
 from torchport.lint.checks.varying import loop_of
 from torchport.model import Finding, Rule
 from torchport.rewrite.context import Context, New
@@ -96,7 +96,7 @@ class _Graphed:
 
     def __init__(self, known: Facts, turn: ast.AST) -> None:
         self.known, self.turn = known, turn
-        self.statements = list(_statements(turn))
+        self.statements = list(statements(turn))
         self._given: dict[Parts, list[ast.expr]] = {}
         self._emptied: set[Parts] = set()
         self._consumed: dict[Parts, int] = {}
@@ -200,19 +200,6 @@ class _Graphed:
         if _is_short(self.known, home.names[parts[0]]):
             return False
         return all(_adds(tree.parents[node], parts) for node in inside)
-
-
-def _statements(turn: ast.AST) -> Iterator[ast.stmt]:
-    """The statements of a loop or function, without those of functions and classes inside it."""
-    stack: list[ast.AST] = [*reversed(turn.body)]  # type: ignore[attr-defined]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, (*FUNCTIONS, ast.ClassDef)):
-            continue
-        if isinstance(node, ast.stmt):
-            yield node
-        inner = (c for c in ast.iter_child_nodes(node) if isinstance(c, ast.stmt | ast.ExceptHandler | ast.match_case))
-        stack += reversed(list(inner))
 
 
 def _ends(value: ast.expr, parts: Parts) -> bool:
