@@ -67,8 +67,38 @@ def load(rule: Rule, context: Context) -> Iterator[Finding]:
             yield _to_the_cpu(rule, context, call, found.doubt)
 
 
-def _to_the_cpu(rule: Rule, context: Context, call: ast.Call, doubt: str) -> Finding:
-    place = _location(call)
+def load_elsewhere(rule: Rule, context: Context) -> Iterator[Finding]:
+    """Loads by URL, to the CPU where the values go into ``load_state_dict``, which copies to wherever the model is."""
+    for node, found in context.uses(*rule.match) if context.target != "tpu" else ():
+        call = context.tree.parents[node]
+        called = isinstance(call, ast.Call) and call.func is node and not starred(call)
+        position = 1 if found.name == "torch.jit.load" else 2
+        if isinstance(call, ast.Call) and called and _is_cpu(context, _location(call, position)):
+            context.claimed.add(node)
+        elif isinstance(call, ast.Call) and called and position == 2 and _fills_a_model(context, call):
+            context.claimed.add(node)
+            yield _to_the_cpu(rule, context, call, found.doubt, position)
+
+
+def _fills_a_model(context: Context, call: ast.Call) -> bool:
+    """Whether what is loaded is handed to ``load_state_dict``, as it is, by its name or a part of it."""
+    whole: ast.AST = call
+    while isinstance(parent := context.tree.parents[whole], ast.Subscript) and parent.value is whole:
+        whole = parent
+    if isinstance(parent, ast.Call) and isinstance(parent.func, ast.Attribute):
+        return parent.func.attr == "load_state_dict"
+    if not isinstance(parent, ast.Assign) or not isinstance(parent.targets[0], ast.Name):
+        return False
+    name, function = parent.targets[0].id, context.tree.function(call)
+    return any(
+        context.tree.function(filled) is function
+        and any(isinstance(n, ast.Name) and n.id == name for a in filled.args for n in ast.walk(a))
+        for filled in context.tree.calls_of("load_state_dict")
+    )
+
+
+def _to_the_cpu(rule: Rule, context: Context, call: ast.Call, doubt: str, position: int = 1) -> Finding:
+    place = _location(call, position)
     if isinstance(place, ast.Lambda | ast.Dict):
         return context.leave(rule, place, 'PyTorch/XLA cannot place what a file holds; give "cpu", then move')
     if place is not None:
@@ -80,15 +110,19 @@ def _to_the_cpu(rule: Rule, context: Context, call: ast.Call, doubt: str) -> Fin
     )
 
 
-def _location(call: ast.Call) -> ast.expr | None:
+def _location(call: ast.Call, position: int = 1) -> ast.expr | None:
     named = next((k.value for k in call.keywords if k.arg == "map_location"), None)
-    return call.args[1] if len(call.args) > 1 else named
+    return call.args[position] if len(call.args) > position else named
 
 
 def _to_cpu(context: Context, call: ast.Call) -> bool:
     place = _location(call)
+    return _is_cpu(context, place) and not (context.spell.portable and isinstance(place, ast.Lambda))
+
+
+def _is_cpu(context: Context, place: ast.expr | None) -> bool:
     if isinstance(place, ast.Lambda) and isinstance(place.body, ast.Name) and place.args.args:
-        return not context.spell.portable and place.body.id == place.args.args[0].arg  # each storage stays where it is
+        return place.body.id == place.args.args[0].arg  # each storage stays where it is
     if isinstance(place, ast.Call) and context.named(place.func, "torch.device") and place.args:
         place = place.args[0]
     return isinstance(place, ast.Constant) and place.value == "cpu"

@@ -28,6 +28,7 @@ TRANSFORMERS = {
     "layer-norm": "torchport.rewrite.modules.layer_norm",
     "made": "torchport.rewrite.modules.made",
     "load": "torchport.rewrite.loading.load",
+    "load-elsewhere": "torchport.rewrite.loading.load_elsewhere",
     "save": "torchport.rewrite.loading.save",
     "pin-memory": "torchport.rewrite.loading.pin_memory",
     "fused": "torchport.rewrite.loading.fused",
