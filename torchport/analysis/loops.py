@@ -57,7 +57,7 @@ def step_loops(tree: Tree) -> tuple[list[Step], list[ast.Call]]:
     taken = set(found)
     for call in backward:
         for loop in _loops_around(tree, call, set(), _over_settings):
-            if not _meets(tree, loop, found) and not _is_part(tree, loop, taken):
+            if not _meets(tree, loop, found) and not _run_in(tree, loop, taken, set()):
                 found[loop] = Step(loop, call)
     batches = _batch_loops(tree)
     for loop in tree.loops:

@@ -56,6 +56,10 @@ NOT_TORCH = (
     "cuml",
     "spacy",
     "tvm",
+    "isaacgym",
+    "isaacgymenvs",
+    "isaaclab",
+    "omni",
 )
 NO_MODULE = "PyTorch/XLA has no device module; call what is needed of the shim"
 FOREIGN = "the library is not built on PyTorch's devices; look up what it calls a TPU"
@@ -154,6 +158,8 @@ def _group(rule: Rule, context: Context, group: list[Use], proved: bool, names: 
     for use in group:
         node = use.text.node
         if reason := _own_reason(context, use):
+            if use.role not in TESTS:
+                _keep_test(context, node)
             findings.append(context.leave(rule, node, reason, effect="none" if reason == ASKED else None))
         elif not proved:
             _keep_test(context, node)
