@@ -37,6 +37,7 @@ CHECKS = {
     "waiting-optimizers": "torchport.lint.checks.arguments.waiting_optimizers",
     "parted": "torchport.lint.checks.divergence.parted",
     "under-rank": "torchport.lint.checks.divergence.under_rank",
+    "host-then-move": "torchport.lint.checks.factories.host_then_move",
     "retained-graph": "torchport.lint.checks.retained.retained_graph",
     "distributions": "torchport.lint.checks.arguments.distributions",
 }
