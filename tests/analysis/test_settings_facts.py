@@ -17,7 +17,12 @@ def pairs(text: str, suffix: str = ".yaml") -> list[tuple[str, str]]:
 
 def script(text: str) -> list[tuple[str, str]]:
     """Options and assignments as pairs, words of commands with nothing."""
-    return [(fact.name, fact.value) for fact in launcher_facts(text)]
+    return [(fact.name, fact.value) for fact in launcher_facts(text) if fact.kind in ("setting", "command")]
+
+
+def packages(text: str, suffix: str = "") -> list[str]:
+    facts = settings_facts(text, suffix) if suffix else launcher_facts(text)
+    return [fact.name for fact in facts if fact.kind == "package"]
 
 
 @pytest.mark.parametrize(
@@ -155,6 +160,21 @@ def test_what_is_no_command_in_settings(text: str) -> None:
 )
 def test_scripts(text: str, found: list[tuple[str, str]]) -> None:
     assert script(text) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "suffix", "found"),
+    [
+        ("pip install -U torch==2.1 'Flash_Attn>=2'", "", ["torch", "flash-attn"]),
+        ("python -m pip install a && uv add b; conda install c=1=x", "", ["a", "b", "c"]),
+        ("pip uninstall a; apt-get install b; make install; pip --version", "", []),
+        ("a==1  # b==2\n# c\n\n  d>=2 ; e\n-r f.txt\ng @ git+https://x.org/y/z.git@v1\n", ".txt", ["a", "d", "z"]),
+        ("dependencies:\n- x::a=1\n- pip:\n  - b\nother:\n- c\n", ".yml", ["a", "b"]),
+    ],
+)
+def test_packages(text: str, suffix: str, found: list[str]) -> None:
+    keys = ("dependencies", "pip")  # in TOML a key may be a package, so it is one everywhere
+    assert [name for name in packages(text, suffix) if name not in keys] == found
 
 
 @pytest.mark.parametrize(

@@ -38,9 +38,17 @@ def test_a_folder_gives_its_python_files_in_order(tmp_path: Path) -> None:
 
 
 def test_files_of_settings_and_launchers_are_taken_and_what_tools_write_is_not(tmp_path: Path) -> None:
-    settings = ["a.yaml", "b.yml", "c.json", "d.toml", "e.ini", "f.cfg"]
+    settings = ["a.yaml", "b.yml", "dev-requirements.txt", "requirements.txt", "c.json", "d.toml", "e.ini", "f.cfg"]
     launchers = ["Dockerfile", "Dockerfile.gpu", "Makefile", "r.bash", "s.sh", "t.slurm", "u.sbatch"]
-    others = ["package.json", "sub/package-lock.json", "poetry.lock", "pnpm-lock.yaml", "Dockerfile.md", "x.yaml.bak"]
+    others = [
+        "package.json",
+        "sub/package-lock.json",
+        "poetry.lock",
+        "pnpm-lock.yaml",
+        "Dockerfile.md",
+        "x.yaml.bak",
+        "notes.txt",
+    ]
     make(tmp_path, "a.py", *settings, *launchers, *others)
     found = {file.path: file.kind for file in find_files(["."]).files}
     assert found == {"a.py": "source"} | dict.fromkeys(settings, "settings") | dict.fromkeys(launchers, "launcher")

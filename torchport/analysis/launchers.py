@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
-FactKind = Literal["setting", "command"]
+FactKind = Literal["setting", "command", "package", "image"]
 
 TOKEN = re.compile(
     r"""(?P<comment>\#[^\n]*)
@@ -38,6 +38,9 @@ BEFORE_COMMAND = frozenset(_BEFORE.split())
 PRINTS = frozenset(_PRINTING.split())
 """Commands whose arguments are texts or names of files, or that only ask whether a program is there."""
 INSTALLS = frozenset(("install", "add", "download", "wheel", "freeze", "uninstall"))
+INSTALLERS = re.compile(r"pip[\d.]*|conda|mamba|micromamba|uv|poetry|pdm")
+REQUIREMENT = re.compile(r"(?:[\w.-]+::)?([A-Za-z0-9][\w.-]*)\s*(.*)", re.DOTALL)
+REPOSITORY = re.compile(r"(?:[^@]*@\s*)?git\+[^#]*?/([\w.-]+?)(?:\.git)?(?:[@#].*)?")
 SUBSTITUTED = re.compile(r"\$\(((?:[^()]|\([^()]*\))*)\)|`([^`]*)`")
 QUOTED = re.compile(r"\"(?:\\.|[^\"\\])*\"|'[^']*'", re.DOTALL)
 DEFAULT = re.compile(r"\$\{\w+:?[-=](.*)\}", re.DOTALL)
@@ -120,7 +123,11 @@ def _word(raw: str, at: int) -> _Word:
 def _command(words: Sequence[_Word]) -> Iterator[Fact]:
     """The facts of one command. An option's value is the next word, or its own part after ``=``."""
     words = [word for word in words if word.text or word.raw in PRINTS]
-    installs = any(word.text in INSTALLS for word in words[:4])
+    installs = next((n for n, word in enumerate(words[:5]) if word.text in INSTALLS), 0)
+    packages = any(INSTALLERS.fullmatch(word.text) for word in words[:installs]) and words[installs].text != "uninstall"
+    if words and words[0].text == "FROM":
+        yield from (Fact("image", word.text, "", word.start, word.end) for word in words[1:] if "=" not in word.text)
+        return
     head = ""
     for number, word in enumerate(words):
         yield from _inner(word)
@@ -137,7 +144,9 @@ def _command(words: Sequence[_Word]) -> Iterator[Fact]:
                 if word.raw in PRINTS or head in PRINTS:
                     return
         following = words[number + 1] if number + 1 < len(words) else None
-        yield from _fact(word, following, head, installs)
+        if packages and number > installs and not word.raw.startswith("-"):
+            yield package(word.text, word.start, word.end)
+        yield from _fact(word, following, head, installs > 0)
 
 
 def _assigned(words: Sequence[_Word], number: int) -> Fact | None:
@@ -168,6 +177,15 @@ def _fact(word: _Word, following: _Word | None, head: str, installs: bool) -> It
         yield Fact("setting", match[1], plain(match[2]), word.start, word.end, head)
     elif not installs and not text.startswith("$"):
         yield Fact("command", text.rpartition("/")[2], "", word.start, word.end, head)
+
+
+def package(text: str, start: int, end: int) -> Fact:
+    """What is asked of an installer: ``torch==2.1.0+cu118``, ``nvidia::cuda-nvcc=11``, ``git+https://.../apex``."""
+    if repository := REPOSITORY.fullmatch(text):
+        return Fact("package", repository[1].lower(), text, start, end)
+    match = REQUIREMENT.match(text)
+    name, rest = (match[1], match[2]) if match else ("", text)
+    return Fact("package", name.lower().replace("_", "-"), rest, start, end)
 
 
 def _inner(word: _Word) -> Iterator[Fact]:

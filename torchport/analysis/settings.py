@@ -9,13 +9,15 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from torchport.analysis.launchers import Fact, launcher_facts, plain, shell_facts
+from torchport.analysis.launchers import Fact, launcher_facts, package, plain, shell_facts
 
 COMMANDS = re.compile(
     r"(?:.*_)?(?:runs?|scripts?|commands?|cmds?|args|arguments|entrypoint|launch(?:er)?|exec|shell|setup|recipe)(?:_.*)?",
     re.IGNORECASE,
 )
 """Keys whose values are commands."""
+DEPENDENCIES = re.compile(r"(?:.*[.-])?(?:dependencies|dependency-groups|requires|install_requires|pip)(?:\..*)?")
+"""Keys and sections that list packages."""
 OPTIONS = re.compile(r"--?[a-zA-Z]|.*\s--[a-zA-Z]", re.DOTALL)
 OPTION = re.compile(r"--?[a-zA-Z][\w.-]*")
 FLOW = re.compile(
@@ -47,6 +49,9 @@ class Setting(NamedTuple):
 
 def settings_facts(text: str, suffix: str) -> Iterator[Fact]:
     """What a file asks for, in order; ``suffix`` says in which language it is."""
+    if suffix == ".txt":
+        yield from _requirements(text)
+        return
     if suffix == ".json":
         settings, _ = _flow(text, 0, ())
     else:
@@ -68,8 +73,20 @@ def _facts(setting: Setting) -> Iterator[Fact]:
             yield from (f._replace(start=f.start + start, end=f.end + start) for f in launcher_facts(value))
         return
     yield Fact("setting", name, plain(value), start, end, around)
+    if any(DEPENDENCIES.fullmatch(key) for key in keys[-2:]):
+        yield package(value, start, end)
+        yield package(name, start, end)._replace(value=value)
     if command or OPTIONS.match(value) or re.match(r"[A-Z][A-Z0-9_]+=", value):
         yield from shell_facts(value, start)
+
+
+def _requirements(text: str) -> Iterator[Fact]:
+    """The packages of a ``requirements.txt``, and the options of its lines."""
+    for line in re.finditer(r"^[ \t]*([^\s#][^\n]*?)[ \t\r]*(?:\s#[^\n]*)?$", text, re.MULTILINE):
+        if line[1].startswith("-"):
+            yield from shell_facts(line[1], line.start(1))
+        else:
+            yield package(line[1], line.start(1), line.end(1))
 
 
 def _yaml(text: str) -> Iterator[Setting]:

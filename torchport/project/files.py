@@ -162,6 +162,8 @@ def _take_folder(finder: _Finder, root: Path) -> None:
 def kind_of(name: str) -> Kind | None:
     """What a file of this name is, or None for one that nobody asks for."""
     kind = KINDS.get(suffix_of(name))
+    if kind is None and name.endswith(".txt") and "requirements" in name.rpartition("/")[2]:
+        return "settings"
     if kind is None and name.rpartition("/")[2].startswith(LAUNCHERS) and not name.endswith((".md", ".txt", ".rst")):
         return "launcher"
     return kind

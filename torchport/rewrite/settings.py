@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
-from torchport.analysis.launchers import Fact, launcher_facts
+from torchport.analysis.launchers import Fact, FactKind, launcher_facts
 from torchport.analysis.settings import settings_facts
 from torchport.analysis.suppressions import suppressions_in_settings
 from torchport.catalog.load import SETTINGS
@@ -53,8 +53,10 @@ class Reader:
             _asked(rule, entry) for rule in rules for entry in rule.settings if entry.get("target", target) == target
         ]
         entries.sort(key=lambda asked: asked.of is None)  # what says more comes first
-        self.entries = {"setting": [e for e in entries if e.about != "command"]}
-        self.entries["command"] = [e for e in entries if e.about == "command"]
+        about = {"command": "command", "package": "package", "image": "image"}
+        self.entries: dict[str, list[Asked]] = {kind: [] for kind in get_args(FactKind)}
+        for entry in entries:
+            self.entries[about.get(entry.about, "setting")].append(entry)
 
     def found(self, path: str, text: str) -> list[Finding]:
         """Everything in a file, each place once for each rule."""
