@@ -11,8 +11,14 @@ FROM_TORCH = b"from torch import "
 NAME = re.compile(rb"\w+")
 APART = bytes(code if NAME.match(bytes([code])) else ord(" ") for code in range(256))
 """Turns all that is not a part of a name into spaces."""
+BLANKS = b" \t"
+"""Left out of triggers and files alike: ``pin_memory = True`` is ``pin_memory=True``."""
 MANY = 200_000
 """Names after which those of earlier files are forgotten."""
+
+
+def _squeezed(text: bytes) -> bytes:
+    return text.translate(None, BLANKS)
 
 
 class Prefilter:
@@ -23,7 +29,7 @@ class Prefilter:
 
     def __init__(self, rules: Iterable[Rule]) -> None:
         self.rules = tuple(rule for rule in rules if not rule.reads_settings_alone)
-        self.within = {rule.within for rule in self.rules} - {()}
+        self.within = {rule.within: [_squeezed(word.encode()) for word in rule.within] for rule in self.rules}
         self.last: tuple[bytes, tuple[Rule, ...]] = (b"", ())
         numbers: dict[bytes, tuple[int, ...]] = {}
         for number, rule in enumerate(self.rules):
@@ -35,7 +41,8 @@ class Prefilter:
         for word, its in numbers.items():
             if not word.startswith(FROM_TORCH):
                 parts = NAME.findall(word)
-                self.words.setdefault(max(parts, key=len, default=b""), []).append((word, frozenset(parts), its))
+                longest = max(parts, key=len, default=b"")
+                self.words.setdefault(longest, []).append((_squeezed(word), frozenset(parts), its))
         self.parts = sorted({part for words in self.words.values() for _, parts, _ in words for part in parts})
         self.known: dict[bytes, tuple[bytes, ...]] = {}
         """Names of the files seen so far, each with the parts of triggers in it: files share most of their names."""
@@ -51,8 +58,10 @@ class Prefilter:
         found: set[int] = set()
         for number in self._found(blob, found):
             found.update(number)
-        has = {words: any(word.encode() in blob for word in words) for words in self.within}
-        has[()] = True
+        dense = _squeezed(blob)
+        has = {
+            words: not words or any(word in dense for word in dense_words) for words, dense_words in self.within.items()
+        }
         rules = tuple(rule for number, rule in enumerate(self.rules) if number in found and has[rule.within])
         self.last = blob, rules
         return rules
@@ -67,8 +76,9 @@ class Prefilter:
                     yield numbers
                 elif parts <= held:
                     left.append((word, numbers))
+        dense = _squeezed(blob) if left else b""
         for word, numbers in left:
-            if not all(number in done for number in numbers) and word in blob:
+            if not all(number in done for number in numbers) and word in dense:
                 yield numbers
         for piece in blob.split(FROM_TORCH)[1:]:
             listed = piece[: piece.find(b")")] if piece.startswith(b"(") else piece.splitlines()[0] if piece else b""

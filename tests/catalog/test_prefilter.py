@@ -1,0 +1,72 @@
+"""Which rules a file may concern, told from its bytes: never too few, however the code is laid out."""
+
+from __future__ import annotations
+
+import io
+import token
+import tokenize
+from pathlib import Path
+
+import pytest
+
+from torchport.catalog import load_rules
+from torchport.catalog.prefilter import Prefilter
+
+RULES = load_rules()
+FIXTURES = sorted((Path(__file__).parents[2] / "fixtures").glob("*/before.py"))
+
+
+def codes(text: str) -> set[str]:
+    return {rule.code for rule in Prefilter(RULES).concerned(text.encode())}
+
+
+def spread(text: str) -> str:
+    """The same program with a blank on both sides of every operator and bracket."""
+    lines = text.splitlines(keepends=True)
+    for found in reversed(list(tokenize.generate_tokens(io.StringIO(text).readline))):
+        if found.type == token.OP:
+            (row, start), (_, end) = found.start, found.end
+            line = lines[row - 1]
+            lines[row - 1] = f"{line[:start]} {line[start:end]} {line[end:]}"
+    return "".join(lines)
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("DataLoader(data, pin_memory=True)", "TP601"),
+        ("DataLoader(data, pin_memory = True)", "TP601"),
+        ("DataLoader(data, pin_memory\t=\tTrue)", "TP601"),
+        ("Adam(p, fused = True)", "TP622"),
+        ("x.to(0)", "TP107"),
+        ("x . to ( 0 )", "TP107"),
+        ("from torch import save, load\n", "TP611"),
+        ("from torch import (\n    nn,\n    save as keep,\n)\n", "TP611"),
+    ],
+)
+def test_a_trigger_is_found_however_it_is_spaced(text: str, code: str) -> None:
+    assert code in codes(text)
+
+
+@pytest.mark.parametrize("text", ["", "x = 1\n", "import math\nprint(math.pi)\n", "from torch import nn\n"])
+def test_a_file_of_other_things_concerns_no_rule_that_migrates(text: str) -> None:
+    assert not Prefilter(tuple(rule for rule in RULES if not rule.lint_only)).search(text.encode())
+
+
+def test_words_that_have_to_be_there_as_well() -> None:
+    growing = next(rule for rule in RULES if rule.within)
+    trigger = growing.triggers[0]
+    assert growing.code not in codes(trigger)
+    assert growing.code in codes(f"{trigger}\n{growing.within[0]}")
+
+
+@pytest.mark.parametrize("path", FIXTURES, ids=lambda path: path.parent.name)
+def test_blanks_hide_no_rule(path: Path) -> None:
+    text = path.read_text()
+    if "\\\n" in text or "\x0c" in text:
+        text = text.replace("\\\n", " ").replace("\x0c", "")
+    try:
+        other = spread(text)
+    except (tokenize.TokenError, IndentationError, SyntaxError):
+        return  # what Python cannot read has no layout to change
+    assert codes(text) <= codes(other)
