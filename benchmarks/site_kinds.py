@@ -157,6 +157,8 @@ class _Walk:
             yield self._site(METHODS[node.attr], node)
             return
         name = self._qualified(node) if outermost else ""
+        if isinstance(parent, ast.Call) and self._qualified(parent.func) == "torchport.shim.set_default_tensor_type":
+            return  # the shim reads a device and a dtype from the type
         if CUDA.match(name):
             yield self._site("backend flags" if name.startswith("torch.backends") else "torch.cuda", node)
         elif any(name == known or name.startswith(f"{known}.") for known in DISTRIBUTED):
@@ -198,7 +200,7 @@ class _Walk:
 
     def _amp(self, node: ast.Call) -> bool:
         given = {k.arg: k.value for k in node.keywords}
-        device = node.args[0] if node.args else given.get("device_type")
+        device = node.args[0] if node.args else given.get("device_type", given.get("device"))
         if isinstance(device, ast.Constant):
             return str(device.value).startswith("cuda")
         enabled, dtype = given.get("enabled"), given.get("dtype")

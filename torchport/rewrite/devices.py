@@ -65,6 +65,7 @@ NO_MODULE = "PyTorch/XLA has no device module; call what is needed of the shim"
 FOREIGN = "the library is not built on PyTorch's devices; look up what it calls a TPU"
 ODD_TEXT = "it begins as a CUDA device does, and how it goes on is not understood; write shim.device(number)"
 SINKS = ("device", "map_location", "device_type")
+CHOOSES = "it chooses a device text that stays, and stays with it"
 HELD_BACK = "it carries one value with {}, which cannot be rewritten: {}"
 
 
@@ -158,17 +159,17 @@ def _group(rule: Rule, context: Context, group: list[Use], proved: bool, names: 
     for use in group:
         node = use.text.node
         if reason := _own_reason(context, use):
-            if use.role not in TESTS:
-                _keep_test(context, node)
             findings.append(context.leave(rule, node, reason, effect="none" if reason == ASKED else None))
+            findings += _kept_tests(rule, context, node) if use.role not in TESTS else []
         elif not proved:
-            _keep_test(context, node)
+            findings += _kept_tests(rule, context, node)
             keys = " and ".join(sorted({repr(key[1]) for key in use.keys})) or "this text"
             findings.append(context.leave(rule, node, use.reason or UNPROVED.format(keys)))
         elif use is blocker or use.role == "fixed":
             findings.append(context.leave(rule, node, use.reason))
         elif blocker is not None:
             findings.append(_held_back(rule, context, use, blocker.text.line, blocker.reason))
+            findings += _kept_tests(rule, context, node)
         else:
             review: Review | None = "glance" if use.role in TESTS else None
             findings.append(context.rewrite(rule, node, *new_text(context, use), *reads, group=label, review=review))
@@ -191,19 +192,19 @@ def _own_reason(context: Context, use: Use) -> str:
 
 def _held_back(rule: Rule, context: Context, use: Use, line: int, why: str) -> Finding:
     """A place that stays since another one of its group does; a value that stays raises on a TPU."""
-    _keep_test(context, use.text.node)
     effect: Effect | None = None if use.role in TESTS else "error"
     return context.leave(rule, use.text.node, HELD_BACK.format(line_mark(line), why), effect=effect)
 
 
-def _keep_test(context: Context, node: ast.expr) -> None:
+def _kept_tests(rule: Rule, context: Context, node: ast.expr) -> list[Finding]:
     """A text that stays is chosen by the test that chose it before."""
     whole: ast.AST = node
     while isinstance(parent := context.tree.parents[whole], CHOICES):
         whole = parent
-    for n in ast.walk(whole):
-        if isinstance(n, ast.Call) and is_available(context, n):
-            context.claimed.add(n.func)
+    tests = [n.func for n in ast.walk(whole) if isinstance(n, ast.Call) and is_available(context, n)]
+    new = [test for test in tests if test not in context.claimed]
+    context.claimed.update(new)
+    return [context.leave(rule, test, CHOOSES, effect="none") for test in new]
 
 
 def _generator(use: Use) -> str:

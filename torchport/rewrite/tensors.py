@@ -16,6 +16,7 @@ DTYPES = {
     "Float": "float32", "Double": "float64", "Half": "float16", "BFloat16": "bfloat16", "Byte": "uint8", "Char": "int8",
     "Short": "int16", "Int": "int32", "Long": "int64", "Bool": "bool",
 }  # fmt: skip
+HALF_DEFAULT = "float16 is not for TPUs: torch.cuda.BFloat16Tensor makes new tensors bfloat16"
 DEFAULT_TYPE = "torch.set_default_tensor_type"
 TYPE_UNSEEN = (
     'the type is not seen here, or has no counterpart; call torch.set_default_device("{}") and set_default_dtype'
@@ -116,6 +117,10 @@ def _default_type(context: Context, call: ast.AST) -> bool:
 
 def default_tensor_type(rule: Rule, context: Context) -> Iterator[Finding]:
     """``set_default_tensor_type("torch.cuda.FloatTensor")`` says the dtype and the device; here two calls say them."""
+    for call in context.calls(DEFAULT_TYPE, "torchport.shim.set_default_tensor_type") if context.spell.portable else ():
+        for given in call.args[:1]:
+            if _cuda_type(context, given) == "Half":
+                yield context.leave(rule, given, HALF_DEFAULT)
     for node, found in context.uses(DEFAULT_TYPE) if not context.spell.portable else ():
         context.claimed.add(node)
         call = context.tree.parents[node]
