@@ -117,10 +117,8 @@ def _default_type(context: Context, call: ast.AST) -> bool:
 
 def default_tensor_type(rule: Rule, context: Context) -> Iterator[Finding]:
     """``set_default_tensor_type("torch.cuda.FloatTensor")`` says the dtype and the device; here two calls say them."""
-    for call in context.calls(DEFAULT_TYPE, "torchport.shim.set_default_tensor_type") if context.spell.portable else ():
-        for given in call.args[:1]:
-            if _cuda_type(context, given) == "Half":
-                yield context.leave(rule, given, HALF_DEFAULT)
+    if context.spell.portable:
+        yield from _half_by_default(rule, context)
     for node, found in context.uses(DEFAULT_TYPE) if not context.spell.portable else ():
         context.claimed.add(node)
         call = context.tree.parents[node]
@@ -145,6 +143,13 @@ def default_tensor_type(rule: Rule, context: Context) -> Iterator[Finding]:
             edits = [replacement(context.text, statement, lines)]
             needs = {module for line in lines for module in context.spell.needs(line)}
             yield context.edited(rule, statement, edits, "; ".join(lines), needs=needs, doubt=found.doubt)
+
+
+def _half_by_default(rule: Rule, context: Context) -> Iterator[Finding]:
+    for call in context.calls(DEFAULT_TYPE, "torchport.shim.set_default_tensor_type"):
+        for given in call.args[:1]:
+            if _cuda_type(context, given) == "Half":
+                yield context.leave(rule, given, HALF_DEFAULT)
 
 
 def _cuda_type(context: Context, node: ast.expr) -> str | None:
