@@ -26,10 +26,17 @@ def bool_count(rule: Rule, context: Context) -> Iterator[Finding]:
     """``mask.count_nonzero()`` gives True."""
     known = facts(context)
     for call, base, rest in _reductions(context, known, "count_nonzero"):
-        if _only_tensors_have(known, base):
+        if _only_tensors_have(known, base) and not _asks_for_any(context.tree.parents[call]):
             positional = [context.source(a) for a in rest if a in call.args]
             given = ", ".join([*positional, *(_written(context, k) for k in call.keywords)])
             yield context.rewrite(rule, call, New(call, f"({_operand(context, base)} != 0).sum({given})", False))
+
+
+def _asks_for_any(parent: ast.AST) -> bool:
+    """``mask.count_nonzero() > 0`` is right in any dtype."""
+    return isinstance(parent, ast.Compare) and all(
+        isinstance(c, ast.Constant) and c.value == 0 for c in parent.comparators
+    )
 
 
 def whole_amax(rule: Rule, context: Context) -> Iterator[Finding]:
