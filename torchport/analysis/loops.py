@@ -156,7 +156,7 @@ def _signs(tree: Tree) -> tuple[list[ast.Call], list[ast.Call]]:
     made = _made_optimizers(tree)
     steps, backward = [], []
     for call in tree.calls:
-        if call.args and _hands_on(tree, call):
+        if _hands_on(tree, call):
             steps.append(call)
         if not isinstance(call.func, ast.Attribute):
             continue
@@ -172,17 +172,18 @@ def _signs(tree: Tree) -> tuple[list[ast.Call], list[ast.Call]]:
 
 def _hands_on(tree: Tree, call: ast.Call) -> bool:
     """``trainer.optimize(self.opt)`` and ``loss_scaler(loss, optimizer)``: code of another file takes the step."""
-    handed = [_last_name(argument) for argument in call.args]
-    name = _last_name(call.func)
-    if not any(map(ONE.search, handed)) or name[:1].isupper() or any(d.name == name for d in tree.definitions):
+    if not call.args:
+        return False
+    name, first = _last_name(call.func), _last_name(call.args[0])
+    takes = ("optim" in name or "step" in name) and TAKES_STEP.search(name)
+    if not takes and not ("loss" in first and LOSS.search(first) and not isinstance(call.args[0], ast.Call)):
+        return False
+    if name[:1].isupper() or not any(ONE.search(_last_name(argument)) for argument in call.args):
         return False
     found = qualify(tree, call.func) if isinstance(call.func, ast.Name | ast.Attribute) else None
-    if found is not None and found.name.startswith("torch_xla."):
+    if (found is not None and found.name.startswith("torch_xla.")) or any(d.name == name for d in tree.definitions):
         return False
-    if TAKES_STEP.search(name):
-        return True
-    stands_alone = isinstance(tree.parents[call], ast.Expr | ast.Assign)
-    return stands_alone and bool(LOSS.search(handed[0])) and not isinstance(call.args[0], ast.Call)
+    return bool(takes) or isinstance(tree.parents[call], ast.Expr | ast.Assign)
 
 
 def _made_optimizers(tree: Tree) -> set[str]:
