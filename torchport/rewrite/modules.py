@@ -163,13 +163,16 @@ def _has_weights(context: Context, node: ast.expr) -> bool:
     return not (isinstance(affine, ast.Constant) and affine.value is False)
 
 
+ASKED = "it is only asked for, which runs everywhere"
+
+
 def made(rule: Rule, context: Context) -> Iterator[Finding]:
-    """Nothing: classes of the rule that are only asked for, ``isinstance(m, SyncBatchNorm)``, run everywhere."""
+    """Notes: classes of the rule that are only asked for, ``isinstance(m, SyncBatchNorm)``, run everywhere."""
     for node, _ in context.uses(*rule.match):
         parent = context.tree.parents[node]
         if _is_asked(parent) or (isinstance(parent, ast.Tuple) and _is_asked(context.tree.parents[parent])):
             context.claimed.add(node)
-    return iter(())
+            yield context.leave(rule, node, ASKED, effect="none")
 
 
 def _is_asked(node: ast.AST) -> bool:
