@@ -16,6 +16,8 @@ LIBRARY = pattern(r"triton|flash_attn|xformers|apex|cupy|bitsandbytes|(^|_)_?C$|
 """Names that say it of the kernel even where the name of the test is CUDA's: ``if available: to_cuda(model)`` moves."""
 EXTENSION = pattern(r"\w_cuda$|^cuda_\w|_cuda_\w")
 """Modules and functions that a project builds for CUDA: ``fused_adam_cuda``."""
+KERNELS = pattern(r"(^|[._])(kernels?|triton\w*)(\.|$)|\w_cuda$")
+PARTS = (ast.BoolOp, ast.Compare, ast.UnaryOp, ast.Attribute)
 ANSWERS = pattern(
     r"^_?(should_|can_)?(use|has|is|supports?)_\w*(kernel|custom|fused|triton|flash|xformers|plugin)", re.IGNORECASE
 )
@@ -38,7 +40,26 @@ def is_available(context: Context, node: ast.expr) -> bool:
 def guards_kernel(context: Context, node: ast.AST) -> bool:
     """Whether ``node`` decides on a call of a function whose name says that it is a CUDA kernel."""
     function = context.tree.function(node)
-    return _decides_on(context, node, KERNEL) or bool(ANSWERS.search(getattr(function, "name", "")))
+    return (
+        _decides_on(context, node, KERNEL)
+        or bool(ANSWERS.search(getattr(function, "name", "")))
+        or (_is_returned(context, node) and _imports_kernels(context))
+    )
+
+
+def _is_returned(context: Context, node: ast.AST) -> bool:
+    """Whether a test is the answer of its function."""
+    parents = context.tree.ancestors(node)
+    return isinstance(next((p for p in parents if not isinstance(p, PARTS)), None), ast.Return)
+
+
+def _imports_kernels(context: Context) -> bool:
+    """``import kernels``, ``from .triton_ops import matmul``: what such a file asks of a tensor it asks for these."""
+    names: list[str] = []
+    for statement in context.tree.imports:
+        names += [alias.name for alias in statement.names]
+        names += [statement.module or ""] if isinstance(statement, ast.ImportFrom) else []
+    return any(KERNELS.search(name) for name in names)
 
 
 def _decides_on(context: Context, node: ast.AST, names: re.Pattern[str]) -> bool:
