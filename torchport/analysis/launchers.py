@@ -6,6 +6,7 @@ Nothing is run or expanded. Comments are left out, and so is what a script only 
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
@@ -20,11 +21,7 @@ TOKEN = re.compile(
     |(?P<other>.)""",
     re.VERBOSE | re.DOTALL,
 )
-HEREDOC = re.compile(
-    r"^(?P<line>[^\n]*)<<-?[ \t]*(?P<quote>['\"]?)(?P<end>\w+)(?P=quote)(?P<rest>[^\n]*)\n"
-    r"(?P<body>.*?)^[ \t]*(?P=end)[ \t]*\r?$",
-    re.MULTILINE | re.DOTALL,
-)
+HEREDOC = re.compile(r"<<-?[ \t]*(?P<quote>['\"]?)(?P<end>[A-Za-z_]\w*)(?P=quote)")
 RUNS_HEREDOC = re.compile(r"\b(bash|sh|zsh|sbatch|srun|ssh)\b|\.(sh|sbatch|slurm)\b")
 ASSIGNED = re.compile(r"\+{0,2}([A-Za-z_@/][\w.@/-]*)\+?=(.*)", re.DOTALL)
 """``NAME=value`` of a shell, ``trainer.accelerator=gpu`` of Hydra."""
@@ -74,7 +71,7 @@ def launcher_facts(text: str) -> Iterator[Fact]:
     for directive in DIRECTIVE.finditer(text):
         line_end = text.find("\n", directive.end())
         yield from _command(_words(text, directive.start() + 1, line_end if line_end >= 0 else len(text)))
-    yield from shell_facts(HEREDOC.sub(_without_prose, text), 0)
+    yield from shell_facts(_without_prose(text), 0)
 
 
 def shell_facts(text: str, shift: int) -> Iterator[Fact]:
@@ -91,12 +88,27 @@ def shell_facts(text: str, shift: int) -> Iterator[Fact]:
     yield from _command(words)
 
 
-def _without_prose(match: re.Match[str]) -> str:
+def _without_prose(text: str) -> str:
     """A here-document that is printed or handed to another program becomes blanks; one that a shell runs stays."""
-    if RUNS_HEREDOC.search(match["line"] + match["rest"]):
-        return match[0]
-    head = match.start("body") - match.start()
-    return match[0][:head] + re.sub(r"[^\n]", " ", match[0][head:])
+    if "<<" not in text:
+        return text
+    lines = text.split("\n")
+    ends: dict[str, list[int]] = {}
+    for number, line in enumerate(lines):
+        ends.setdefault(line.strip(), []).append(number)
+    number = 0
+    while number < len(lines):
+        line = lines[number]
+        number += 1
+        started = HEREDOC.search(line) if "<<" in line else None
+        after = ends.get(started["end"], []) if started else []
+        at = bisect_left(after, number)
+        if at == len(after):
+            continue
+        if not RUNS_HEREDOC.search(line):
+            lines[number : after[at] + 1] = [" " * len(inner) for inner in lines[number : after[at] + 1]]
+        number = after[at] + 1
+    return "\n".join(lines)
 
 
 def _is_pattern(words: Sequence[_Word]) -> bool:

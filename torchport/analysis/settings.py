@@ -32,12 +32,12 @@ FLOW = re.compile(
 KEY = re.compile(r"(\"(?:[^\"\\\n]|\\.)*\"|'[^'\n]*'|[^\s#\"'\[\]{},|>&*!%@`][^\n#]*?)[ \t]*:(?=\s|$)[ \t]*")
 DASH = re.compile(r"-(?:[ \t]+|(?=\r?$))", re.MULTILINE)
 TAGS = re.compile(r"(?:[&!][^\s,]*[ \t]+)+")
-SECTION = re.compile(r"[ \t]*\[+[ \t]*([^\]\n]+?)[ \t]*\]+[ \t]*(?:[#;].*)?")
+SECTION = re.compile(r"[ \t]*\[{1,2}[ \t]*([^\[\]\n]+)\]{1,2}[ \t]*(?:[#;].*)?")
 PAIR = re.compile(r"(\"[^\"\n]*\"|'[^'\n]*'|[^\s#;=:\[\"'][^=:\n#]*?)[ \t]*[=:][ \t]*")
 
 
 class Setting(NamedTuple):
-    """A value with the keys around it, the outermost first; an item of a list has those of the list."""
+    """A value with the last keys around it, its own at the end; an item of a list has those of the list."""
 
     keys: tuple[str, ...]
     value: str
@@ -186,7 +186,7 @@ def _flow(text: str, position: int, outer: tuple[str, ...]) -> tuple[list[Settin
             found.append(Setting((*keys, key) if key else keys, scalar, start, start + len(scalar)))
         elif value in ("{", "["):
             around.append(keys)
-            keys = (*keys, key) if key else keys
+            keys = (*keys[-1:], key) if key else keys  # more are not asked for, and nesting may be deep
         elif value in ("}", "]"):
             keys = around.pop() if around else outer
             if not around:
@@ -220,7 +220,7 @@ def _ini(text: str) -> Iterator[Setting]:
             position = end + 1
             continue
         if head := SECTION.fullmatch(text[position:end].rstrip()):
-            section, key = _unquoted(head[1]), ""
+            section, key = _unquoted(head[1].strip()), ""
             position = end + 1
             continue
         pair = PAIR.match(text, at, end)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple, get_args
 
 from torchport.analysis.launchers import Fact, FactKind, launcher_facts
@@ -20,6 +20,8 @@ WORKFLOW = re.compile(
     r"(^|/)(\.github|\.circleci|\.buildkite|\.gitlab|\.azure-pipelines|\.jenkins|\.ci)/"
     r"|(^|/)(\.gitlab-ci|\.travis|azure-pipelines|appveyor|\.pre-commit-config|tox|mkdocs)[\w.-]*\.(ya?ml|ini)$"
 )
+EVERY = ".*"
+"""The pattern of an entry that is about a value under any name."""
 ON_ITS_OWN_MACHINE = "it belongs to the checks of the project, which run on machines of their own"
 
 
@@ -57,6 +59,16 @@ class Reader:
         self.entries: dict[str, list[Asked]] = {kind: [] for kind in get_args(FactKind)}
         for entry in entries:
             self.entries[about.get(entry.about, "setting")].append(entry)
+        self.names = {kind: _any(e.name for e in its if e.name.pattern != EVERY) for kind, its in self.entries.items()}
+        self.values = _any(e.value for e in entries if e.value is not None and e.name.pattern == EVERY)
+
+    def asked(self, fact: Fact) -> Asked | None:
+        """The entry that a fact answers to. Most answer to none, which two patterns tell."""
+        short = re.split(r"[./]", fact.name)[-1].lstrip("-+").replace("-", "_").lower()
+        names = self.names[fact.kind]
+        if not (names.fullmatch(short) or names.fullmatch(fact.name) or self.values.fullmatch(fact.value)):
+            return None
+        return next((entry for entry in self.entries[fact.kind] if entry.holds(fact, short)), None)
 
     def found(self, path: str, text: str) -> list[Finding]:
         """Everything in a file, each place once for each rule."""
@@ -65,12 +77,15 @@ class Reader:
         workflow = WORKFLOW.search(path) is not None
         every: dict[tuple[str, int, int], Finding] = {}
         for fact in facts:
-            short = re.split(r"[./]", fact.name)[-1].lstrip("-+").replace("-", "_").lower()
-            asked = next((entry for entry in self.entries[fact.kind] if entry.holds(fact, short)), None)
-            if asked is not None:
+            if (asked := self.asked(fact)) is not None:
                 finding = page.about(asked, fact, workflow=workflow)
                 every.setdefault(key(finding), finding)
         return list(every.values())
+
+
+def _any(patterns: Iterable[re.Pattern[str]]) -> re.Pattern[str]:
+    """Matches what one of the patterns does, and more: it does not tell capitals."""
+    return re.compile("|".join(f"(?:{p.pattern})" for p in patterns) or "(?!)", re.IGNORECASE)
 
 
 def _asked(rule: Rule, entry: object) -> Asked:
