@@ -1,8 +1,8 @@
 """Hold each CUDA-specific site of a folder against what torchport does with it: ``python benchmarks/sites.py FOLDER``.
 
-The sites are found by a plain walk over the syntax trees, with no line of torchport's engine, before and after the
-migration of a copy. A site that is still there afterwards has to be reported; one that is not is printed with file
-and line, and the exit status is 1.
+The sites are found by a plain walk over the syntax trees, and in files of settings and launchers by patterns for lines,
+with no line of torchport's engine, before and after the migration of a copy. A site that is still there afterwards has
+to be reported; one that is not is printed with file and line, and the exit status is 1.
 """
 
 from __future__ import annotations
@@ -21,11 +21,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from plain_sites import LINES, is_plain, plain_sites
 from site_kinds import FAMILIES, Site, lines, sites
 
 Place = tuple[int, int]
 SKIPPED = {".git", ".hg", ".venv", "venv", "node_modules", "__pycache__", ".tox", ".nox", ".mypy_cache"}
-NOT_READ = {".ipynb": "notebooks", ".sh": "shell scripts", ".yaml": "YAML", ".yml": "YAML"}
+NOT_READ = {".ipynb": "notebooks"}
+PLAIN = "settings: "
+"""Before the kinds of sites that are no Python."""
 WORDS = (b"cuda", b"CUDA_", b"nccl", b"NCCL_", b"nvidia-smi")
 KINDS = ("rewritten", "left", "note", "missing")
 
@@ -44,6 +47,13 @@ class Said:
                 return kind
         return "missing"
 
+    def about_line(self, number: int) -> str:
+        """The same for a line of a file that is no Python."""
+        for kind, spans in self.spans.items():
+            if any(start[0] <= number <= end[0] for start, end, _ in spans):
+                return kind
+        return "missing"
+
 
 def _meets(site: Site, start: Place, end: Place, code: str) -> bool:
     """A finding inside the site or at its start speaks of it; a wider one does if its rule is of the kind."""
@@ -58,6 +68,7 @@ class Tally:
 
     counts: Counter[tuple[str, str]] = field(default_factory=Counter)
     missing: list[tuple[Path, Site]] = field(default_factory=list)
+    missing_lines: list[tuple[Path, int, str, str]] = field(default_factory=list)
     unread: list[tuple[Path, str]] = field(default_factory=list)
     elsewhere: Counter[str] = field(default_factory=Counter)
 
@@ -71,18 +82,27 @@ def tally(folder: Path, target: str) -> Tally:
     result = Tally()
     with tempfile.TemporaryDirectory() as temporary:
         copy = Path(temporary) / folder.name
-        python = []
+        python, plain = [], []
         for path in _files(folder):
-            if path.suffix in (".py", ".pyi"):
-                python.append(path.relative_to(folder))
-                (copy / python[-1]).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(path, copy / python[-1])
+            if path.suffix in (".py", ".pyi") or is_plain(path.name):
+                name = path.relative_to(folder)
+                (plain if is_plain(path.name) else python).append(name)
+                (copy / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(path, copy / name)
             elif path.suffix in NOT_READ:
                 found = sum(any(word in line for word in WORDS) for line in path.read_bytes().splitlines())
                 result.elsewhere[NOT_READ[path.suffix]] += found
         said = _migrate(copy, target)
         for name in python:
             _file(name, (folder / name).read_bytes(), (copy / name).read_bytes(), said.get(name, Said()), result)
+        for name in plain:
+            if (folder / name).read_bytes() != (copy / name).read_bytes():
+                result.unread.append((name, "was rewritten, which no file of settings may be"))
+            for number, kind, text in plain_sites(str(name), (folder / name).read_bytes()):
+                become = said.get(name, Said()).about_line(number)
+                result.counts[PLAIN + kind, become] += 1
+                if become == "missing":
+                    result.missing_lines.append((name, number, kind, text))
     return result
 
 
@@ -147,11 +167,11 @@ def _remaining(old: list[Site], new: list[Site], before: list[bytes], after: lis
 def table(folder: Path, result: Tally) -> Iterator[str]:
     """The counts, a line for each family."""
     yield folder.name
-    yield f"  {'family':<15}{'sites':>7}" + "".join(f"{kind:>11}" for kind in KINDS)
-    for family in [*FAMILIES, ""]:
+    yield f"  {'family':<20}{'sites':>7}" + "".join(f"{kind:>11}" for kind in KINDS)
+    for family in [*FAMILIES, *(PLAIN + kind for kind in LINES), ""]:
         row = [result.counts[family, kind] if family else result.total(kind) for kind in KINDS]
         if sum(row) or not family:
-            yield f"  {family or 'all':<15}{sum(row):>7}" + "".join(f"{count:>11}" for count in row)
+            yield f"  {family or 'all':<20}{sum(row):>7}" + "".join(f"{count:>11}" for count in row)
     if any(result.elsewhere.values()):
         found = ", ".join(f"{count} lines in {kind}" for kind, count in result.elsewhere.items() if count)
         yield f"  not Python files: {found}"
@@ -159,6 +179,8 @@ def table(folder: Path, result: Tally) -> Iterator[str]:
         yield f"  not readable: {path}: {why[:120]}"
     for path, site in result.missing:
         yield f"  missing: {folder.name}/{path}:{site.start[0]}:{site.start[1]}: {site.family}: {site.text}"
+    for path, number, kind, text in result.missing_lines:
+        yield f"  missing: {folder.name}/{path}:{number}: {PLAIN}{kind}: {text[:120]}"
 
 
 def main(arguments: Iterable[str] | None = None) -> int:
@@ -171,7 +193,7 @@ def main(arguments: Iterable[str] | None = None) -> int:
     for folder in options.folders:
         result = tally(folder, options.target)
         print("\n".join(table(folder, result)), flush=True)
-        bad += len(result.missing)
+        bad += len(result.missing) + len(result.missing_lines)
     return 1 if bad else 0
 
 

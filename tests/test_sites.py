@@ -72,6 +72,41 @@ def test_what_means_the_same_everywhere_is_no_site(checker: ModuleType, source: 
     assert kinds(checker, source) == []
 
 
+PLAIN = {
+    "a.yaml": (
+        ("device", "device: cuda\n# device: cuda\nname: cuda\n"),
+        ("NCCL", "backend: nccl\n"),
+        ("float16", "fp16: true\n"),
+    ),
+    "a.sh": (
+        ("variables", "CUDA_VISIBLE_DEVICES=0 python a.py\necho CUDA_VISIBLE_DEVICES=0\n"),
+        ("launching", "torchrun --nproc_per_node=2 a.py\n"),
+        ("schedulers", "docker run -it --gpus all x\n"),
+        ("device", "python a.py --device cuda:0\n"),
+    ),
+    "requirements.txt": (("packages", "flash-attn==2\n# bitsandbytes\n"),),
+}
+
+
+def test_lines_of_settings_are_sites_and_comments_are_not(checker: ModuleType) -> None:
+    seen = set()
+    for name, cases in PLAIN.items():
+        for kind, text in cases:
+            assert [found[:2] for found in checker.plain_sites(name, text.encode())] == [(1, kind)]
+            seen.add(kind)
+    assert seen == set(checker.LINES)
+
+
+def test_settings_are_held_against_what_torchport_reports(checker: ModuleType, tmp_path: Path) -> None:
+    for name, cases in PLAIN.items():
+        (tmp_path / name).write_text("".join(text for _, text in cases))
+    result = checker.tally(tmp_path, "portable")
+    assert (result.total("left"), result.total("note"), result.missing_lines) == (6, 2, [])
+    (tmp_path / "a.yaml").write_text("text: |\n  device: cuda\n")
+    (missing,) = checker.tally(tmp_path, "portable").missing_lines
+    assert missing == (Path("a.yaml"), 2, "device", "device: cuda")
+
+
 def test_a_folder_is_held_against_what_torchport_does(checker: ModuleType, tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("import torch\nif torch.cuda.is_available():\n    torch.cuda.cudart()\n")
     (tmp_path / "b.py").write_text("import torch\nx = torch.ones(1).cuda()\n")

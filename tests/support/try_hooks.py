@@ -13,6 +13,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 CUDA = "import torch\n\n\ndef f(x: torch.Tensor) -> torch.Tensor:\n    return x.cuda()\n"
 SILENCED = CUDA.replace(".cuda()", ".cuda()  # torchport: ignore[TP103] for GPUs alone")
+YAML = "device: cuda\n"
 CONFIG = """
 repos:
   - repo: {root}
@@ -31,13 +32,16 @@ def main(folder: Path) -> None:
     rev = git(ROOT, "rev-parse", "HEAD").strip()
     (folder / ".pre-commit-config.yaml").write_text(CONFIG.format(root=ROOT, rev=rev))
     (folder / "a.py").write_text(CUDA)
+    (folder / "a.yaml").write_text(YAML)
     git(folder, "add", "-A")
     status, said = run(folder)
     assert status == 1, said
     assert said.count("Failed") == 3, said
     assert "a.py:5:12: error: TP103 cuda-method" in said, said
+    assert "a.yaml:1:9: error: TP118 device-in-settings" in said, said
     assert (folder / "a.py").read_text() == CUDA
     (folder / "a.py").write_text(SILENCED)
+    (folder / "a.yaml").write_text("# torchport: ignore[TP118] for GPUs alone\n" + YAML)
     git(folder, "add", "-A")
     status, said = run(folder)
     assert status == 0, said

@@ -23,6 +23,7 @@ TOKEN = re.compile(
 )
 HEREDOC = re.compile(r"<<-?[ \t]*(?P<quote>['\"]?)(?P<end>[A-Za-z_]\w*)(?P=quote)")
 RUNS_HEREDOC = re.compile(r"\b(bash|sh|zsh|sbatch|srun|ssh)\b|\.(sh|sbatch|slurm)\b")
+SHEBANG = re.compile(r"\s*#!.*sh\b")
 ASSIGNED = re.compile(r"\+{0,2}([A-Za-z_@/][\w.@/-]*)\+?=(.*)", re.DOTALL)
 """``NAME=value`` of a shell, ``trainer.accelerator=gpu`` of Hydra."""
 NAME = re.compile(r"[A-Za-z_]\w*")
@@ -105,7 +106,7 @@ def _without_prose(text: str) -> str:
         at = bisect_left(after, number)
         if at == len(after):
             continue
-        if not RUNS_HEREDOC.search(line):
+        if not RUNS_HEREDOC.search(line) and not SHEBANG.match(lines[number]):
             lines[number : after[at] + 1] = [" " * len(inner) for inner in lines[number : after[at] + 1]]
         number = after[at] + 1
     return "\n".join(lines)
