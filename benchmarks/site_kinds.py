@@ -157,8 +157,8 @@ class _Walk:
             yield self._site(METHODS[node.attr], node)
             return
         name = self._qualified(node) if outermost else ""
-        if isinstance(parent, ast.Call) and self._qualified(parent.func) == "torchport.shim.set_default_tensor_type":
-            return  # the shim reads a device and a dtype from the type
+        if self._sets_default(parent):
+            return
         if CUDA.match(name):
             yield self._site("backend flags" if name.startswith("torch.backends") else "torch.cuda", node)
         elif any(name == known or name.startswith(f"{known}.") for known in DISTRIBUTED):
@@ -170,6 +170,10 @@ class _Walk:
             yield self._site(".cuda()", node)
         elif name == "torch.OutOfMemoryError":
             yield self._site("out of memory", node)
+
+    def _sets_default(self, node: ast.AST) -> bool:
+        """The shim reads a device and a dtype from the type that it is given."""
+        return isinstance(node, ast.Call) and self._qualified(node.func) == "torchport.shim.set_default_tensor_type"
 
     def _call(self, node: ast.Call) -> Iterator[Site]:
         name = self._qualified(node.func) if isinstance(node.func, ast.Attribute | ast.Name) else ""
@@ -213,7 +217,7 @@ class _Walk:
             return
         if DEVICE.fullmatch(text) and not self._for_shim(node):
             yield self._site("device texts", node)
-        elif TYPE.fullmatch(text):
+        elif TYPE.fullmatch(text) and not self._sets_default(parent):
             yield self._site("tensor types", node)
         elif NCCL.fullmatch(text) and not self._for_shim(node):
             yield self._site("distributed", node)

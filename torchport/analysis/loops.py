@@ -282,16 +282,19 @@ def _made_of(tree: Tree, owner: ast.ClassDef) -> set[str]:
 
 def _evaluates(tree: Tree, loop: Loop) -> bool:
     """A loop over a loader that computes without gradients."""
-    if not isinstance(loop, ast.For | ast.AsyncFor):
-        return False
-    iterated = loop.iter
-    while isinstance(iterated, ast.Call) and iterated.args and not LOADER.search(_last_name(iterated)):
-        iterated = iterated.args[0]
-    if not LOADER.search(_last_name(iterated)):
+    if not isinstance(loop, ast.For | ast.AsyncFor) or not _is_over_loader(loop):
         return False
     return without_gradients(tree, loop) or any(
         without_gradients(tree, n) for n in ast.walk(loop) if isinstance(n, ast.With)
     )
+
+
+def _is_over_loader(loop: ast.For | ast.AsyncFor) -> bool:
+    """Whether what is iterated is called a loader, whatever is around it: ``enumerate(tqdm(train_loader))``."""
+    iterated = loop.iter
+    while isinstance(iterated, ast.Call) and iterated.args and not LOADER.search(_last_name(iterated)):
+        iterated = iterated.args[0]
+    return bool(LOADER.search(_last_name(iterated)))
 
 
 def _batch_loops(tree: Tree) -> set[ast.AST]:
@@ -307,14 +310,13 @@ def _batch_loops(tree: Tree) -> set[ast.AST]:
             continue
         if func.attr == "to" and (not call.args or not _may_be_device(call.args[0])):
             continue
-        if not _is_used(tree, call, func.value.id):
-            continue
         for parent in tree.ancestors(call):
             if isinstance(parent, FUNCTIONS):
                 break
             if isinstance(parent, ast.For | ast.AsyncFor):
                 names = {n.id for n in ast.walk(parent.target) if isinstance(n, ast.Name)}
-                if func.value.id in names and _last_name(parent.iter) not in STATE:
+                batches = _is_over_loader(parent) or _is_used(tree, call, func.value.id)
+                if func.value.id in names and _last_name(parent.iter) not in STATE and batches:
                     found.add(parent)
                 break
     return found

@@ -202,9 +202,8 @@ def _kept_tests(rule: Rule, context: Context, node: ast.expr) -> list[Finding]:
     while isinstance(parent := context.tree.parents[whole], CHOICES):
         whole = parent
     tests = [n.func for n in ast.walk(whole) if isinstance(n, ast.Call) and is_available(context, n)]
-    new = [test for test in tests if test not in context.claimed]
-    context.claimed.update(new)
-    return [context.leave(rule, test, CHOOSES, effect="none") for test in new]
+    context.claimed.update(tests)
+    return [context.leave(rule, test, CHOOSES, effect="none") for test in tests]
 
 
 def _generator(use: Use) -> str:
