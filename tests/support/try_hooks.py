@@ -46,7 +46,7 @@ def main(folder: Path) -> None:
     status, said = run(folder)
     assert status == 0, said
     assert said.count("Passed") == 3, said
-    assert git(folder, "status", "--porcelain", "--untracked-files=all").split("\n")[2:] == [""], "a hook left files"
+    assert git(folder, "status", "--porcelain", "--untracked-files=all").split("\n")[3:] == [""], "a hook left files"
     print("3 hooks fail where something is found and pass where nothing is")
 
 
