@@ -39,7 +39,8 @@ STDIN_NAME = "stdin.py"
 def command(ctx: click.Context, /, paths: tuple[str, ...], **options: Any) -> None:
     """Report what runs badly, or not at all, on a TPU in PATH...: files, or folders with all the Python files in them.
 
-    What `torchport migrate` rewrites is reported as well, and left to it. PATH can be - for standard input.
+    Files of settings and launchers there are read, too. What `torchport migrate` rewrites is reported as well, and left
+    to it. PATH can be - for standard input.
 
     \b
     Exit status: 0 no findings, 1 findings (with --diff also: something would be

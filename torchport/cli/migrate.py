@@ -42,7 +42,8 @@ def command(
 ) -> None:
     """Rewrite CUDA-specific code in PATH...: files, or folders with all the Python files in them.
 
-    What cannot be proved is not changed but reported, with the reason. In a git work tree, ignored files are left
+    What cannot be proved is not changed but reported, with the reason; so is what files of settings and launchers ask
+    for, which are never rewritten. In a git work tree, ignored files are left
     out, and nothing is rewritten over uncommitted changes.
 
     \b
