@@ -82,7 +82,8 @@ def tally(folder: Path, target: str) -> Tally:
     result = Tally()
     with tempfile.TemporaryDirectory() as temporary:
         copy = Path(temporary) / folder.name
-        python, plain = [], []
+        python: list[Path] = []
+        plain: list[Path] = []
         for path in _files(folder):
             if path.suffix in (".py", ".pyi") or is_plain(path.name):
                 name = path.relative_to(folder)

@@ -10,7 +10,7 @@ from click.testing import Result
 from lint_runs import CUDA, Lint, commit, concise, git, runner
 
 from torchport.cli.group import group
-from torchport.project.settings import LARGEST
+from torchport.project.files import LARGEST
 
 YAML = "model: small\ndevice: cuda\n"
 SCRIPT = "#!/bin/sh\nCUDA_VISIBLE_DEVICES=0,1 torchrun --nproc_per_node=2 train.py --device cuda\n"
@@ -151,6 +151,7 @@ class TestLint:
         (tmp_path / "bytes.yaml").write_bytes(b"\xff\xfe\x00\n")
         (tmp_path / "a.py").write_text("x = 1\n")
         result = lint(".", "data.json", "--output-format", "json")
+        assert result.stderr == "note: data.json: is larger than 256 kB: taken for data, not read\n"
         data = json.loads(result.stdout)
         assert (result.exit_code, data["files"], data["summary"]["examined"]) == (0, [], 3)
 
@@ -158,6 +159,15 @@ class TestLint:
         (tmp_path / "a.yaml").write_bytes(b"x: \xe9\xff\r\ny: {\xe9: 1, device: cuda}\r\n")
         assert concise(lint("--output-format", "concise", "a.yaml")) == ["a.yaml:2:19"]
         assert "device: cuda" in lint("a.yaml").stdout
+
+    def test_utf_16_is_read(self, tmp_path: Path, lint: Lint) -> None:
+        for name, encoding in (("a.txt", "utf-16-le"), ("b.txt", "utf-16-be")):
+            text = "\ufeffnumpy\r\ntorch==2.1.0+cu118\r\n"
+            (tmp_path / f"requirements-{name}").write_bytes(text.encode(encoding))
+        result = lint(".")
+        assert result.stdout.count(":2:1: error: TP904") == 2
+        assert result.stdout.count("2 | torch==2.1.0+cu118") == 2
+        assert migrate(".").exit_code == 1
 
     def test_many_files_in_worker_processes(self, tmp_path: Path, lint: Lint) -> None:
         for number in range(30):

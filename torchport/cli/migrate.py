@@ -43,8 +43,8 @@ def command(
     """Rewrite CUDA-specific code in PATH...: files, or folders with all the Python files in them.
 
     What cannot be proved is not changed but reported, with the reason; so is what files of settings and launchers ask
-    for, which are never rewritten. In a git work tree, ignored files are left
-    out, and nothing is rewritten over uncommitted changes.
+    for, which are never rewritten. In a git work tree, ignored files are left out, and nothing is rewritten over
+    uncommitted changes.
 
     \b
     Exit status: 0 nothing left to do, 1 something is left for a person (with --diff and

@@ -19,6 +19,8 @@ KINDS |= dict.fromkeys((".yaml", ".yml", ".json", ".toml", ".ini", ".cfg"), "set
 KINDS |= dict.fromkeys((".sh", ".bash", ".slurm", ".sbatch"), "launcher")
 PLAIN = ("settings", "launcher")
 """What a program is started with: reported, never rewritten."""
+LARGEST = 256_000
+"""Bytes; a file of settings or a launcher that is larger is data, whatever its name ends in."""
 LAUNCHERS = ("Dockerfile", "Makefile")
 """Names, and beginnings of names, of launchers that have no suffix of their own."""
 NOT_SETTINGS = frozenset(
@@ -120,7 +122,7 @@ def _take_named(finder: _Finder, path: Path) -> None:
     try:
         path.lstat()
         is_link = path.is_symlink()
-        path.stat()
+        size = path.stat().st_size
     except FileNotFoundError:
         broken = path.is_symlink()
         what = "is a link to a file that does not exist" if broken else "does not exist: expected a file or a folder"
@@ -132,6 +134,10 @@ def _take_named(finder: _Finder, path: Path) -> None:
             finder.links.append(_Link(path, path.parent.resolve(), explicit=True))
         else:
             finder.take(shown(path), str(path.resolve()), explicit=True)
+        if size > LARGEST and is_plain(shown(path)):
+            finder.selection.notes.append(
+                f"{shown(path)}: is larger than {LARGEST // 1000} kB: taken for data, not read"
+            )
 
 
 def _take_folder(finder: _Finder, root: Path) -> None:
