@@ -27,6 +27,8 @@ NAMED = pattern(
     re.IGNORECASE,
 )
 """Names of what holds a device. A development set (``split_dev``) and a maker of devices (``gpu_vendor``) do not."""
+SETTINGS = pattern(r"(^|_|[a-z])(args?|opts?|options|cfg|config|conf|hparams|params|settings|flags)$", re.IGNORECASE)
+"""Names of objects that carry settings from one file to another."""
 SIBLINGS = frozenset(("cpu", "mps", "xpu", "npu", "hpu", "mlu", "musa", "xla", "tpu", "meta", "gpu"))
 Key = tuple[object, str]
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import ast
-import re
 import warnings
 from collections.abc import Iterable, Iterator
 from pathlib import PurePath
 from typing import NamedTuple
 
 from torchport.analysis.build import build
-from torchport.analysis.devices import Key, Use
+from torchport.analysis.devices import SETTINGS, Key, Use
 from torchport.analysis.flows import ADDED_OPTIONS, option
 from torchport.analysis.groups import Groups, Members, grouped
 from torchport.analysis.names import chain, qualify
@@ -19,8 +18,6 @@ from torchport.analysis.scopes import Tree
 from torchport.analysis.uses import find_uses
 from torchport.lazy import pattern
 
-SETTINGS = pattern(r"(^|_|[a-z])(args?|opts?|options|cfg|config|conf|hparams|params|settings|flags)$", re.IGNORECASE)
-"""Names of objects that carry settings from one file to another."""
 LINE = pattern(r"@(\d+)@")
 ELSEWHERE = "it carries one value with {!r} in {}, line {}, which cannot be rewritten: {}"
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 
-from torchport.analysis.devices import Use, key_of
+from torchport.analysis.devices import NAMED, SETTINGS, Use, key_of
 from torchport.analysis.groups import TESTS
+from torchport.analysis.names import chain
 from torchport.rewrite.context import Context, New
 from torchport.rewrite.guards import is_available
 
@@ -75,13 +76,33 @@ def settings_read(context: Context, names: set[str]) -> list[New]:
             continue
         if isinstance(read, ast.Subscript) and not isinstance(read.ctx, ast.Load):
             return []
-        if not isinstance(around := context.tree.parents[read], ast.Call) or not _is_typed(context, around):
+        around = context.tree.parents[read]
+        if not isinstance(around, ast.Call) or not (
+            _is_typed(context, around) or _becomes_typed(context, around, read)
+        ):
             reads.append(read)
     return [as_typed(context, read) for read in reads]
 
 
 def _is_typed(context: Context, call: ast.Call) -> bool:
     return context.named(call.func, "torchport.shim.device_string", "torchport.shim.device")
+
+
+def is_setting(node: ast.expr) -> bool:
+    """``config["device"]``, ``cfg.get("device", "cpu")``, ``opt.device``: what a file of settings may say is "cuda"."""
+    match node:
+        case (
+            ast.Subscript(value=base, slice=ast.Constant(value=str() as name))
+            | ast.Call(func=ast.Attribute(attr="get", value=base), args=[ast.Constant(value=str() as name), *_])
+            | ast.Attribute(value=base, attr=name)
+        ):
+            return bool(SETTINGS.search((chain(base) or [""])[-1])) and bool(NAMED.search(name))
+    return False
+
+
+def _becomes_typed(context: Context, call: ast.Call, read: ast.expr) -> bool:
+    """``torch.device(config["device"])``, which becomes ``shim.device`` by another rule."""
+    return is_setting(read) and context.named(call.func, "torch.device")
 
 
 def _beginning(context: Context, use: Use) -> New:

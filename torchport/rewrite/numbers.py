@@ -17,6 +17,7 @@ from torchport.analysis.uses import find_uses
 from torchport.model import Finding, Rule
 from torchport.rewrite.context import Context, New
 from torchport.rewrite.cst import argument, change_call, keyword_of
+from torchport.rewrite.forms import is_setting
 from torchport.rewrite.guards import is_available
 from torchport.rewrite.spread import SPREAD, owner, spread_over_gpus
 
@@ -255,7 +256,13 @@ def device_from_variable(rule: Rule, context: Context) -> Iterator[Finding]:
         elif not context.spell.portable:
             if number:
                 yield context.rewrite(rule, node, New(node, context.spell.text(context.source(node))))
-        elif number or (key is not None and key in strings) or numbered.has(node) or _last(node) in NUMBERS:
+        elif (
+            number
+            or (key is not None and key in strings)
+            or numbered.has(node)
+            or _last(node) in NUMBERS
+            or is_setting(node)
+        ):
             yield context.rewrite(rule, call.func, New(call.func, "shim.device"))
 
 
