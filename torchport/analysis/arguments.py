@@ -6,7 +6,7 @@ import ast
 
 from torchport.analysis.carriers import carriers
 from torchport.analysis.devices import NAMED, Key, Role, Use, key_of, looked_up, stripped
-from torchport.analysis.flows import option, scope_of
+from torchport.analysis.flows import option, scope_around
 from torchport.analysis.literals import DeviceText
 from torchport.analysis.names import qualify
 from torchport.analysis.parameters import Signatures, last_name
@@ -56,7 +56,7 @@ class Arguments:
 
     def target(self, node: ast.expr) -> Key | None:
         """The key of what is assigned to."""
-        return key_of(self.tree, node, scope_of(self.tree, node))
+        return key_of(self.tree, node, scope_around(self.tree, node))
 
     def holders(self, call: ast.Call) -> list[Key | None]:
         """The variable, attribute or parameter that takes what ``call`` gives."""

@@ -20,7 +20,7 @@ def same_values(tree: Tree, signatures: Signatures) -> Iterator[tuple[Key, ...]]
     yield from _loops(tree)
     for compare in tree.every(ast.Compare):
         if all(isinstance(operator, SAME) for operator in compare.ops):
-            scope = scope_of(tree, compare)
+            scope = scope_around(tree, compare)
             yield _all(tree, [compare.left, *compare.comparators], scope)
     for call in tree.calls:
         yield from _call(tree, call, signatures)
@@ -34,8 +34,8 @@ def same_values(tree: Tree, signatures: Signatures) -> Iterator[tuple[Key, ...]]
         yield from _decorated(tree, definition)
 
 
-def scope_of(tree: Tree, node: ast.AST) -> Scope:
-    """The scope in which ``node`` stands."""
+def scope_around(tree: Tree, node: ast.AST) -> Scope:
+    """The scope in which ``node`` stands: for a function or a class the one around it."""
     child, parent = node, tree.parents.get(node)
     while parent is not None:
         inner = tree.scopes.get(parent) if isinstance(parent, (*FUNCTIONS, ast.Lambda, ast.ClassDef)) else None
@@ -59,7 +59,7 @@ def _assignments(tree: Tree) -> Iterator[tuple[Key, ...]]:
     pairs = [(target, node.value) for node in tree.every(ast.Assign) for target in node.targets]
     pairs += [(node.target, node.value) for node in tree.every(ast.AnnAssign) if node.value is not None]
     for target, value in pairs:
-        yield from _into(tree, target, value, scope_of(tree, target))
+        yield from _into(tree, target, value, scope_around(tree, target))
 
 
 def _into(tree: Tree, target: ast.expr, value: ast.expr, scope: Scope) -> Iterator[tuple[Key, ...]]:
@@ -82,7 +82,7 @@ def _into(tree: Tree, target: ast.expr, value: ast.expr, scope: Scope) -> Iterat
 
 
 def _loops(tree: Tree) -> Iterator[tuple[Key, ...]]:
-    loops = [(n.target, n.iter, scope_of(tree, n)) for n in tree.loops if not isinstance(n, ast.While)]
+    loops = [(n.target, n.iter, scope_around(tree, n)) for n in tree.loops if not isinstance(n, ast.While)]
     for part in tree.every(ast.comprehension):
         loops.append((part.target, part.iter, tree.scopes[tree.parents[part]]))
     for target, iterable, scope in loops:

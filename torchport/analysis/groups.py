@@ -7,7 +7,7 @@ from collections import defaultdict
 
 from torchport.analysis.carriers import carriers
 from torchport.analysis.devices import Key, Use, key_of
-from torchport.analysis.flows import SAME, same_values, scope_of
+from torchport.analysis.flows import SAME, same_values, scope_around
 from torchport.analysis.names import line_mark
 from torchport.analysis.parameters import Signatures
 from torchport.analysis.scopes import Tree
@@ -81,7 +81,7 @@ def _yardsticks(tree: Tree) -> set[Key]:
     for node in tree.every(ast.Compare):
         sides = [node.left, *node.comparators]
         if all(isinstance(o, SAME) for o in node.ops) and not any(isinstance(side, ast.Constant) for side in sides):
-            scope = scope_of(tree, node)
+            scope = scope_around(tree, node)
             found.update(key for side in sides if (key := key_of(tree, side, scope)) is not None)
     return found
 

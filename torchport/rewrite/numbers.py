@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from torchport.analysis.devices import NAMED, Key, key_of
-from torchport.analysis.flows import positions, scope_of
+from torchport.analysis.flows import positions, scope_around
 from torchport.analysis.groups import Groups
 from torchport.analysis.literals import device_text
 from torchport.analysis.names import chain
@@ -179,7 +179,7 @@ class Numbered:
 
     def _key(self, node: ast.expr) -> Key | None:
         plain = isinstance(node, ast.Name | ast.Attribute)
-        return key_of(self.context.tree, node, scope_of(self.context.tree, node)) if plain else None
+        return key_of(self.context.tree, node, scope_around(self.context.tree, node)) if plain else None
 
     def _seeds(self) -> Iterator[Key]:
         """Names of local ranks, what ``get_rank`` gives, and what counts through the devices."""
@@ -191,7 +191,7 @@ class Numbered:
             if isinstance(loop, ast.For) and self._counts_devices(loop.iter):
                 targets.append((loop.target, loop.iter))
         for target, _ in targets:
-            yield from (key for key in positions(tree, target, scope_of(tree, target)) if key is not None)
+            yield from (key for key in positions(tree, target, scope_around(tree, target)) if key is not None)
         for node in tree.names:
             last = node.attr if isinstance(node, ast.Attribute) else node.id
             if last in ("local_rank", "LOCAL_RANK") and (key := self._key(node)) is not None:
