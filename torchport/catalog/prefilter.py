@@ -36,29 +36,38 @@ class Prefilter:
             for trigger in rule.triggers:
                 numbers[trigger.encode()] = (*numbers.get(trigger.encode(), ()), number)
         self.imported = {word.removeprefix(FROM_TORCH): n for word, n in numbers.items() if word.startswith(FROM_TORCH)}
+        self.plain: dict[bytes, tuple[int, ...]] = {}
+        """Triggers that are a name or a part of one, and the rules that they are of."""
         self.words: dict[bytes, list[tuple[bytes, frozenset[bytes], tuple[int, ...]]]] = {}
-        """By the longest part of each trigger: its bytes, all parts, and the rules that it is of."""
+        """The others by the longest part of each: its bytes, all parts, and the rules that it is of."""
         for word, its in numbers.items():
-            if not word.startswith(FROM_TORCH):
-                parts = NAME.findall(word)
-                longest = max(parts, key=len, default=b"")
-                self.words.setdefault(longest, []).append((_squeezed(word), frozenset(parts), its))
-        self.parts = sorted({part for words in self.words.values() for _, parts, _ in words for part in parts})
-        self.known: dict[bytes, tuple[bytes, ...]] = {}
-        """Names of the files seen so far, each with the parts of triggers in it: files share most of their names."""
+            if word.startswith(FROM_TORCH):
+                continue
+            parts = NAME.findall(word)
+            if parts == [word]:
+                self.plain[word] = its
+                continue
+            longest = max(parts, key=len, default=b"")
+            self.words.setdefault(longest, []).append((_squeezed(word), frozenset(parts), its))
+        every = {part for words in self.words.values() for _, parts, _ in words for part in parts}
+        self.parts = sorted(every | self.plain.keys())
+        self.known: set[bytes] = set()
+        """Names of the files seen so far: files share most of them."""
+        self.telling: dict[bytes, tuple[bytes, ...]] = {}
+        """Those with parts of triggers in them, and which."""
 
     def search(self, blob: bytes) -> bool:
         """Whether a trigger of any rule is in ``blob``."""
-        return any(True for _ in self._found(blob))
+        return any(True for _ in self._found(blob, _squeezed(blob)))
 
     def concerned(self, blob: bytes) -> tuple[Rule, ...]:
         """The rules of which a trigger is in ``blob``; asked twice of the same, it remembers."""
         if blob is self.last[0]:
             return self.last[1]
         found: set[int] = set()
-        for number in self._found(blob, found):
-            found.update(number)
         dense = _squeezed(blob)
+        for number in self._found(blob, dense, found):
+            found.update(number)
         has = {
             words: not words or any(word in dense for word in dense_words) for words, dense_words in self.within.items()
         }
@@ -66,20 +75,18 @@ class Prefilter:
         self.last = blob, rules
         return rules
 
-    def _found(self, blob: bytes, done: Container[int] = ()) -> Iterator[tuple[int, ...]]:
-        """The rules of each trigger in ``blob``, by number; no trigger is looked for whose rules are all ``done``."""
+    def _found(self, blob: bytes, dense: bytes, done: Container[int] = ()) -> Iterator[tuple[int, ...]]:
+        """The rules of each trigger in ``blob``, by number; no trigger is looked for whose rules are all ``done``.
+
+        ``dense`` is ``blob`` without its blanks.
+        """
         held = self._parts_in(blob)
-        left = []
-        for part in (*held, b""):
+        for part in held & self.plain.keys():
+            yield self.plain[part]
+        for part in (*(held & self.words.keys()), b""):
             for word, parts, numbers in self.words.get(part, ()):
-                if word in held:
+                if parts <= held and not all(number in done for number in numbers) and word in dense:
                     yield numbers
-                elif parts <= held:
-                    left.append((word, numbers))
-        dense = _squeezed(blob) if left else b""
-        for word, numbers in left:
-            if not all(number in done for number in numbers) and word in dense:
-                yield numbers
         for piece in blob.split(FROM_TORCH)[1:]:
             listed = piece[: piece.find(b")")] if piece.startswith(b"(") else piece.splitlines()[0] if piece else b""
             for item in listed.lstrip(b"(").split(b","):
@@ -91,19 +98,20 @@ class Prefilter:
         names = {*blob.translate(APART).split()}
         if len(self.known) > MANY:
             self.known.clear()
+            self.telling.clear()
         if new := names.difference(self.known):
             self._learn(new)
-        return {part for name in names for part in self.known[name]}
+        return {part for name in names & self.telling.keys() for part in self.telling[name]}
 
     def _learn(self, names: set[bytes]) -> None:
-        self.known.update(dict.fromkeys(names, ()))
+        self.known |= names
         text = b" ".join(names) + b" "
         for part in self.parts:
             start = text.find(part)
             while start >= 0:
                 end = text.index(b" ", start)
                 name = text[text.rfind(b" ", 0, start) + 1 : end]
-                self.known[name] += (part,)
+                self.telling[name] = (*self.telling.get(name, ()), part)
                 start = text.find(part, end)
 
 
