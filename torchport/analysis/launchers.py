@@ -41,7 +41,7 @@ REQUIREMENT = re.compile(r"(?:[\w.-]+::)?([A-Za-z0-9][\w.-]*)\s*(.*)", re.DOTALL
 REPOSITORY = re.compile(r"(?:[^@]*@\s*)?git\+[^#]*?/([\w.-]+?)(?:\.git)?(?:[@#].*)?")
 SUBSTITUTED = re.compile(r"\$\(((?:[^()]|\([^()]*\))*)\)|`([^`]*)`")
 QUOTED = re.compile(r"\"(?:\\.|[^\"\\])*\"|'[^']*'", re.DOTALL)
-DEFAULT = re.compile(r"\$\{\w+:?[-=](.*)\}", re.DOTALL)
+DEFAULT = re.compile(r"\$\{(?:\w+:?[-=]|oc\.env:\w+,)(.*)\}", re.DOTALL)
 DIRECTIVE = re.compile(r"^#(?:SBATCH|PBS|BSUB)\b", re.MULTILINE)
 
 
@@ -213,7 +213,7 @@ def _inner(word: _Word) -> Iterator[Fact]:
 
 
 def plain(value: str) -> str:
-    """A value without quotes; ``${DEVICE:-cuda}`` is what it is where nothing else is said."""
+    """A value without quotes; ``${DEVICE:-cuda}`` and ``${oc.env:DEVICE,cuda}`` are what they are by default."""
     value = value.strip()
     if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'":
         value = value[1:-1]

@@ -79,7 +79,9 @@ class Reader:
         for fact in facts:
             if (asked := self.asked(fact)) is not None:
                 finding = page.about(asked, fact, workflow=workflow)
-                every.setdefault(key(finding), finding)
+                last = next(reversed(every.values()), None)
+                if last is None or last.code != finding.code or not last.start <= finding.start < last.end:
+                    every.setdefault(key(finding), finding)
         return list(every.values())
 
 
