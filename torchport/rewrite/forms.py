@@ -139,6 +139,7 @@ def _case(context: Context, use: Use) -> list[New]:
 
 
 def _device_call(context: Context, use: Use, call: ast.Call) -> New:
+    """A ``torch.device``; one that is a default is made on import, where ``torch.device("tpu")`` needs a TPU."""
     arguments = [*call.args, *(k.value for k in call.keywords)]
     first = arguments[0]
     index = use.text.index or ""
@@ -149,6 +150,10 @@ def _device_call(context: Context, use: Use, call: ast.Call) -> New:
         if context.spell.portable:
             return New(whole or call, context.spell.device(index))
         like = context.source(use.text.node)
+        if context.target == "tpu" and isinstance(context.tree.parents[call], ast.arguments):
+            torch = context.spell.torch
+            if context.source(call.func) == f"{torch}.device":
+                return New(call, f"{torch}.accelerator.current_accelerator()", accelerator=False)
         if whole is None and len(arguments) == 1:
             return New(_choice(context, use.text.node) or use.text.node, context.spell.text(index, like))
         return New(whole or call, f"{context.source(call.func)}({context.spell.text(index, like)})")
