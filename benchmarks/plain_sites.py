@@ -43,8 +43,11 @@ def plain_sites(name: str, data: bytes) -> Iterator[tuple[int, str, str]]:
     """Line, kind and text of each site. What is a comment, or only printed, is none."""
     if len(data) > LARGEST:
         return
+    section = ""
     for number, line in enumerate(data.decode(errors="replace").splitlines(), 1):
         text = line.strip()
+        if name.endswith(".toml") and text.startswith("["):
+            section = text
         directive = text.startswith("#SBATCH")
         if text.startswith(("#", ";", "//")) and not directive:
             continue
@@ -52,6 +55,8 @@ def plain_sites(name: str, data: bytes) -> Iterator[tuple[int, str, str]]:
         for kind, pattern in LINES.items():
             if kind == "packages" and not (name.endswith((".txt", ".toml")) or "install" in bare):
                 continue
+            if kind == "packages" and section == "[tool.uv]":
+                continue  # how packages are built, not which are installed
             if pattern.search(bare):
                 yield number, kind, text
                 break
