@@ -247,12 +247,20 @@ class Heats:
                     continue
             elif not isinstance(func, ast.Name) or (func.id != "self" and self._in_module(self.tree.scopes[call])):
                 continue  # as is one under a name
+            elif self._is_defined(func, self.tree.scopes[call]):
+                continue
             handed = [*call.args, *(k.value for k in call.keywords)]
             if handed and self.flow.value(func).kind == "model":
                 given = self.flow.value(handed[0])
                 if given.is_tensor or given.kind in ("unknown", "dict", "list"):
                     found.append(call)
         return found
+
+    @staticmethod
+    def _is_defined(name: ast.Name, scope: Scope) -> bool:
+        """Whether a name stands for a builtin, or for functions and classes of the file alone: these are no models."""
+        home = scope.find(name.id)
+        return home is None or all(binding.kind in ("def", "class") for binding in home.names[name.id])
 
     def _in_module(self, scope: Scope | None) -> bool:
         """Whether a scope belongs to a module."""

@@ -24,6 +24,8 @@ class Facts:
         self._heat: dict[ast.AST, Heat] = {}
         self.varying: dict[ast.AST, Origin] = {}
         """Where the changes of a number come from, as far as a check has asked."""
+        self.numbered: list[tuple[ast.expr, list[ast.expr]]] | None = None
+        """Places with numbers that may be others in each step, once a check has asked for them."""
         self.unsteady: dict[object, bool] = {}
         """Whether a name, or an attribute of a class, may be a number that changes, by its form alone."""
 

@@ -31,35 +31,60 @@ def size_from_data(rule: Rule, context: Context) -> Iterator[Finding]:
 
 def _numbers(rule: Rule, context: Context, origins: tuple[Origin, ...]) -> Iterator[Finding]:
     known = facts(context)
+    if known.numbered is None:
+        known.numbered = [*_subscripts(context, known), *_powers(context, known), *_calls(context, known)]
+    for node, parts in known.numbered:
+        if any(varies(known, part) in origins for part in parts):
+            picked = isinstance(node, ast.Subscript) and "loop" in origins
+            yield _selected(rule, context, known, node) if picked else report(rule, context, node)  # type: ignore[arg-type]
+
+
+def _subscripts(context: Context, known: Facts) -> Iterator[tuple[ast.expr, list[ast.expr]]]:
+    """Indices of tensors whose numbers may be others in each step, and these numbers."""
     for node in context.tree.every(ast.Subscript):
-        if _fixed(node.slice) or not any(may_vary(known, part) for part in _bounds(node.slice)):
+        if _fixed(node.slice):
+            continue
+        parts = [*_bounds(node.slice)]
+        if not any(may_vary(known, part) for part in parts):
             continue
         base = known.value(node.value)
         if (
-            base.kind != "tensor"
-            or base.where == "host"
-            or isinstance(node.ctx, ast.Del)
-            or moved_after(context.tree, node)
-            or not _graph(context, known, node, base)
+            base.kind == "tensor"
+            and base.where != "host"
+            and not isinstance(node.ctx, ast.Del)
+            and not moved_after(context.tree, node)
+            and _graph(context, known, node, base)
         ):
-            continue
-        if any(varies(known, part) in origins for part in _bounds(node.slice)):
-            yield _selected(rule, context, known, node) if "loop" in origins else report(rule, context, node)
-    for name in context.tree.names if b"**" in context.text.bytes else ():
+            yield node, parts
+
+
+def _powers(context: Context, known: Facts) -> Iterator[tuple[ast.expr, list[ast.expr]]]:
+    """``x ** n`` of a tensor."""
+    for name in context.tree.names if _has_power(context.text.bytes) else ():
         power = context.tree.parents[name]
         if not isinstance(power, ast.BinOp) or not isinstance(power.op, ast.Pow) or power.right is not name:
             continue
-        if not may_vary(known, name):
-            continue
-        if known.value(power.left).on_device and known.heat(power) and varies(known, name) in origins:
-            yield report(rule, context, power)
+        if may_vary(known, name) and known.value(power.left).on_device and known.heat(power):
+            yield power, [name]
+
+
+def _has_power(blob: bytes) -> bool:
+    """Whether ``**`` may be an operator somewhere, and not ``**options``, which nearly every file has."""
+    at = blob.find(b"**")
+    while at >= 0:
+        before = blob[max(at - 9, 0) : at].rstrip()[-1:]
+        if before.isalnum() or before in (b"_", b")", b"]"):
+            return True
+        at = blob.find(b"**", at + 2)
+    return False
+
+
+def _calls(context: Context, known: Facts) -> Iterator[tuple[ast.expr, list[ast.expr]]]:
+    """Calls with sizes, shapes and shifts, and these."""
     for call in known.named(*SIZES, *SHAPED, *SHIFTS):
         given = [*call.args, *(k.value for k in call.keywords)]
-        if not any(may_vary(known, a) for a in given) or not known.heat(call):
-            continue
-        arguments = _sizes(context, known, call)
-        if any(varies(known, a) in origins for a in arguments):
-            yield report(rule, context, call)
+        if any(may_vary(known, a) for a in given) and known.heat(call):
+            yield call, _sizes(context, known, call)
 
 
 def _fixed(index: ast.expr) -> bool:
