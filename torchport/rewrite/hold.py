@@ -13,7 +13,10 @@ from torchport.rewrite.guards import KERNEL_REASON, WORKER, decided, scripted, w
 
 SCRIPTED = "TorchScript compiles this code and cannot call the shim; move the decision out of it"
 BRANCH = "it stands where only CUDA goes: the test on {} stays"
+TESTS = ("TP101", "TP102", "TP104")
+"""Rules that speak of tests for CUDA."""
 GUARD = "it decides on code that only CUDA runs and that stays, on {}; the two move together"
+HELD = GUARD.partition("{")[0]
 
 
 def hold_back(findings: list[Finding], rules: tuple[Rule, ...], context: Context) -> list[Finding]:
@@ -26,7 +29,7 @@ def hold_back(findings: list[Finding], rules: tuple[Rule, ...], context: Context
     choices = {rule.code for rule in rules if rule.cuda_only}
     reasons.update(_guards(findings, branches, context.tree.every(ast.If), context))
     reasons.update(_guards(findings, choices, context.tree.every(ast.IfExp), context))
-    dead = dict(_for_cuda_alone(findings, reasons, context))
+    dead = dict(_for_cuda_alone(findings, reasons, choices, context))
     return [
         _left(f, reasons[f], context) if f in reasons else _left(f, dead[f], context, "none") if f in dead else f
         for f in findings
@@ -40,19 +43,25 @@ def _left(finding: Finding, reason: str, context: Context, effect: Effect | None
 
 
 def _for_cuda_alone(
-    findings: list[Finding], held: Mapping[Finding, str], context: Context
+    findings: list[Finding], held: Mapping[Finding, str], codes: set[str], context: Context
 ) -> Iterator[tuple[Finding, str]]:
-    """Edits in what only a test for CUDA that stays lets run: nothing in there has to move."""
-    tests = [f for f in findings if f.reason == KERNEL_REASON or held.get(f, "").startswith(GUARD.partition("{")[0])]
-    if not tests:
-        return
+    """Edits in what only a test for CUDA that stays lets run: nothing in there has to move.
+
+    It guards a kernel, or a call that raises on a TPU and that a rule of ``codes`` leaves.
+    """
+    tests = [f for f in findings if f.code in TESTS and f.effect != "none" and (f in held or not f.edits)]
+    staying = [f for f in findings if f.code in codes and f.reason and f.effect != "none"]
     branches: list[ast.If | ast.IfExp] = [*context.tree.every(ast.If), *context.tree.every(ast.IfExp)]
-    for node in branches:
+    for node in branches if tests else ():
         start, end = context.text.span(node.test)
         test = next((f for f in tests if start <= f.start < end), None)
         if test is None or any(isinstance(n, ast.Or) for n in ast.walk(node.test)):
             continue
         parts = [n for n in decided(context, _leaf(node.test)) if isinstance(n, ast.expr | ast.stmt)]
+        spans = [context.text.span(part) for part in parts]
+        raises = any(a <= f.start < b for f in staying for a, b in spans)
+        if test.reason != KERNEL_REASON and not held.get(test, "").startswith(HELD) and not raises:
+            continue
         reason = BRANCH.format(line_mark(context.text.line(test.start)))
         for finding, _ in _in(findings, parts, reason, context):
             if finding not in held:
