@@ -29,7 +29,8 @@ def hold_back(findings: list[Finding], rules: tuple[Rule, ...], context: Context
     choices = {rule.code for rule in rules if rule.cuda_only}
     reasons.update(_guards(findings, branches, context.tree.every(ast.If), context))
     reasons.update(_guards(findings, choices, context.tree.every(ast.IfExp), context))
-    dead = dict(_for_cuda_alone(findings, reasons, choices, context))
+    dead = dict(_for_cuda_alone(findings, reasons, branches, context.tree.every(ast.If), context))
+    dead.update(_for_cuda_alone(findings, reasons, choices, context.tree.every(ast.IfExp), context))
     return [
         _left(f, reasons[f], context) if f in reasons else _left(f, dead[f], context, "none") if f in dead else f
         for f in findings
@@ -43,7 +44,11 @@ def _left(finding: Finding, reason: str, context: Context, effect: Effect | None
 
 
 def _for_cuda_alone(
-    findings: list[Finding], held: Mapping[Finding, str], codes: set[str], context: Context
+    findings: list[Finding],
+    held: Mapping[Finding, str],
+    codes: set[str],
+    branches: Sequence[ast.If | ast.IfExp],
+    context: Context,
 ) -> Iterator[tuple[Finding, str]]:
     """Edits in what only a test for CUDA that stays lets run: nothing in there has to move.
 
@@ -51,10 +56,8 @@ def _for_cuda_alone(
     """
     tests = [f for f in findings if f.code in TESTS and f.effect != "none" and (f in held or not f.edits)]
     staying = [f for f in findings if f.code in codes and f.reason and f.effect != "none"]
-    branches: list[ast.If | ast.IfExp] = [*context.tree.every(ast.If), *context.tree.every(ast.IfExp)]
     for node in branches if tests else ():
-        start, end = context.text.span(node.test)
-        test = next((f for f in tests if start <= f.start < end), None)
+        test = next((f for f in tests if _asks(context, node.test, f)), None)
         if test is None or any(isinstance(n, ast.Or) for n in ast.walk(node.test)):
             continue
         parts = [n for n in decided(context, _leaf(node.test)) if isinstance(n, ast.expr | ast.stmt)]
@@ -66,6 +69,14 @@ def _for_cuda_alone(
         for finding, _ in _in(findings, parts, reason, context):
             if finding not in held:
                 yield finding, reason
+
+
+def _asks(context: Context, test: ast.expr, finding: Finding) -> bool:
+    """Whether a finding is a question for CUDA in a test: a text is one where it is compared."""
+    whole = finding.code != "TP101" or finding.reason == KERNEL_REASON
+    asked = [test] if whole else [n for n in ast.walk(test) if isinstance(n, ast.Compare)]
+    spans = [context.text.span(node) for node in asked]
+    return any(start <= finding.start < end for start, end in spans)
 
 
 def _in(
