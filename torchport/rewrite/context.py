@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from operator import attrgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from torchport.analysis.names import Qualified, qualify
 from torchport.analysis.project import ProjectFacts
@@ -58,6 +58,8 @@ class Context:
         """Only the places are asked for: what LibCST would make of them is not written out."""
         self.claimed: set[ast.AST] = set()
         """Names that a transformer rewrites or reports together with what is around them."""
+        self.memo: dict[str, Any] = {}
+        """What several transformers of one module ask for, found once."""
 
     @cached_property
     def spell(self) -> Spelling:

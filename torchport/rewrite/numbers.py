@@ -126,7 +126,7 @@ def _handed(rule: Rule, context: Context) -> Iterator[Finding]:
         if isinstance(parent := context.tree.parents[call], ast.Assign)
         for target in parent.targets
     }
-    numbered = Numbered(context)
+    numbered = _numbered(context)
     for call in context.tree.calls:
         for node, ours in _device_arguments(context, call):
             doubt = "" if ours else "the function is not PyTorch's, and what it makes of a number is not seen here"
@@ -150,13 +150,22 @@ def _handed(rule: Rule, context: Context) -> Iterator[Finding]:
                     yield context.leave(rule, node, CHOSEN)
 
 
+def _numbered(context: Context) -> Numbered:
+    if "numbered" not in context.memo:
+        context.memo["numbered"] = Numbered(context)
+    found: Numbered = context.memo["numbered"]
+    return found
+
+
 class Numbered:
     """Variables and attributes that may have the number of a GPU, as in ``device = local_rank``."""
 
     def __init__(self, context: Context) -> None:
-        self.context, self.groups = context, Groups()
+        self.tree, self.groups = context.tree, Groups()  # not the context, which keeps this
         source = context.text.bytes
-        seeds = set(self._seeds()) if any(word in source for word in (b"rank", b"RANK", b"device_count")) else set()
+        seeds = (
+            set(self._seeds(context)) if any(word in source for word in (b"rank", b"RANK", b"device_count")) else set()
+        )
         if seeds:
             for keys in self._handed_on():
                 self.groups.join(keys)
@@ -169,7 +178,7 @@ class Numbered:
 
     def _handed_on(self) -> Iterator[tuple[Key, ...]]:
         """``a = b`` and arguments that are names: what is made of a number, such as a device, is none."""
-        tree, signatures = self.context.tree, Signatures(self.context.tree)
+        tree, signatures = self.tree, Signatures(self.tree)
         for assign in tree.every(ast.Assign):
             yield tuple(key for node in (*assign.targets, assign.value) if (key := self._key(node)) is not None)
         for call in tree.calls:
@@ -179,16 +188,19 @@ class Numbered:
 
     def _key(self, node: ast.expr) -> Key | None:
         plain = isinstance(node, ast.Name | ast.Attribute)
-        return key_of(self.context.tree, node, scope_around(self.context.tree, node)) if plain else None
+        return key_of(self.tree, node, scope_around(self.tree, node)) if plain else None
 
-    def _seeds(self) -> Iterator[Key]:
+    def _seeds(self, context: Context) -> Iterator[Key]:
         """Names of local ranks, what ``get_rank`` gives, and what counts through the devices."""
-        tree = self.context.tree
+        tree = self.tree
         targets = [
-            (t, node.value) for node in tree.every(ast.Assign) for t in node.targets if self._is_rank(node.value)
+            (t, node.value)
+            for node in tree.every(ast.Assign)
+            for t in node.targets
+            if self._is_rank(context, node.value)
         ]
         for loop in tree.loops:
-            if isinstance(loop, ast.For) and self._counts_devices(loop.iter):
+            if isinstance(loop, ast.For) and self._counts_devices(context, loop.iter):
                 targets.append((loop.target, loop.iter))
         for target, _ in targets:
             yield from (key for key in positions(tree, target, scope_around(tree, target)) if key is not None)
@@ -197,18 +209,18 @@ class Numbered:
             if last in ("local_rank", "LOCAL_RANK") and (key := self._key(node)) is not None:
                 yield key
 
-    def _is_rank(self, node: ast.expr) -> bool:
+    def _is_rank(self, context: Context, node: ast.expr) -> bool:
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
-            return self._is_rank(node.left)
+            return self._is_rank(context, node.left)
         if not isinstance(node, ast.Call):
             return False
         if isinstance(node.func, ast.Name) and node.func.id == "int":
             return any(isinstance(n, ast.Constant) and "RANK" in str(n.value) for n in ast.walk(node))
-        return self.context.named(node.func, "torch.distributed.get_rank")
+        return context.named(node.func, "torch.distributed.get_rank")
 
-    def _counts_devices(self, node: ast.expr) -> bool:
+    def _counts_devices(self, context: Context, node: ast.expr) -> bool:
         counted = ("torch.cuda.device_count", "torchport.shim.device_count")
-        return any(isinstance(n, ast.Call) and self.context.named(n.func, *counted) for n in ast.walk(node))
+        return any(isinstance(n, ast.Call) and context.named(n.func, *counted) for n in ast.walk(node))
 
 
 def _device_arguments(context: Context, call: ast.Call) -> Iterator[tuple[ast.expr, bool]]:
@@ -236,7 +248,7 @@ def device_from_variable(rule: Rule, context: Context) -> Iterator[Finding]:
     """``torch.device(args.device)``: the shim reads what a user typed; also ``torch.device(0)``."""
     yield from _options(rule, context)
     strings = {key for use in find_uses(context.tree) for key in use.keys if use.role in ("value", "member")}
-    numbered = Numbered(context)
+    numbered = _numbered(context)
     for call in context.calls("torch.device"):
         if len(call.args) == 2 and isinstance(call.args[0], ast.Name | ast.Attribute):
             yield context.leave(
