@@ -69,12 +69,13 @@ def load(rule: Rule, context: Context) -> Iterator[Finding]:
 
 def load_elsewhere(rule: Rule, context: Context) -> Iterator[Finding]:
     """Loads by URL, to the CPU where the values go into ``load_state_dict``, which copies to wherever the model is."""
-    for node, found in context.uses(*rule.match) if context.target != "tpu" else ():
+    for node, found in context.uses(*rule.match):
         call = context.tree.parents[node]
         called = isinstance(call, ast.Call) and call.func is node and not starred(call)
         position = 1 if found.name == "torch.jit.load" else 2
-        if isinstance(call, ast.Call) and called and _is_cpu(context, _location(call, position)):
-            context.claimed.add(node)
+        place = _location(call, position) if isinstance(call, ast.Call) and called else None
+        if place is not None and (context.target == "tpu" or _is_cpu(context, place)):
+            context.claimed.add(node)  # TorchTPU places what a file holds on whatever device it is given
         elif isinstance(call, ast.Call) and called and position == 2 and _fills_a_model(context, call):
             context.claimed.add(node)
             yield _to_the_cpu(rule, context, call, found.doubt, position)
