@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from torchport import __version__
 from torchport.analysis.project import Collector, ProjectFacts, may_hold, own_cuda
+from torchport.catalog.load import for_target
 from torchport.catalog.prefilter import Prefilter, SettingsFilter
 from torchport.lint.baseline import Baseline
 from torchport.lint.cache import Cache, found_of, key_of
@@ -99,8 +100,8 @@ class _Walk:
         self, rules: tuple[Rule, ...], options: LintOptions, changed: ChangedLines | None, report: Report
     ) -> None:
         self.rules, self.options, self.changed, self.report = rules, options, changed, report
-        self.prefilter = Prefilter(rules)
-        self.plain = SettingsFilter(rules)
+        self.prefilter = Prefilter(for_target(rules, options.target))
+        self.plain = SettingsFilter(for_target(rules, options.target))
         self.collector = Collector()
         self.own_cuda: set[str] = set()
         self.held: list[Row] = []

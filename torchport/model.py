@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
@@ -122,16 +121,29 @@ class Problem(NamedTuple):
     fatal: bool = False
 
 
-@dataclass(slots=True)
 class FileResult:
     """What became of one file. Lines and columns are those of the file before the run."""
 
-    path: str
-    applied: list[Finding] = field(default_factory=list)
-    left: list[Finding] = field(default_factory=list)
-    problems: list[Problem] = field(default_factory=list)
-    before: bytes = b""
-    after: bytes | None = None
-    """The new content, or None where nothing changes."""
-    silenced: int = 0
-    """Findings that a comment or the configuration takes out."""
+    __slots__ = ("after", "applied", "before", "left", "path", "problems", "silenced")
+
+    def __init__(
+        self,
+        path: str,
+        applied: list[Finding] | None = None,
+        left: list[Finding] | None = None,
+        problems: list[Problem] | None = None,
+        before: bytes = b"",
+        after: bytes | None = None,
+        silenced: int = 0,
+    ) -> None:
+        """``after``: the new content, or None where nothing changes.
+
+        ``silenced``: findings that a comment or the configuration takes out.
+        """
+        self.path = path
+        self.applied = [] if applied is None else applied
+        self.left = [] if left is None else left
+        self.problems = [] if problems is None else problems
+        self.before = before
+        self.after = after
+        self.silenced = silenced

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from torchport.analysis.project import Collector, ProjectFacts
+from torchport.catalog.load import for_target
 from torchport.catalog.prefilter import Prefilter, SettingsFilter
 from torchport.model import FileResult, Finding, Problem, Rule, Target
 from torchport.project import git
@@ -115,7 +116,8 @@ def migrate(
             Migrator(rules, options.target, unsafe=options.unsafe, project=facts, off=options.off, every=every)
         )
 
-    return run(paths, work_for, Prefilter(rules), options, progress=progress, plain=SettingsFilter(rules))
+    ours = for_target(rules, options.target)
+    return run(paths, work_for, Prefilter(ours), options, progress=progress, plain=SettingsFilter(ours))
 
 
 def run(

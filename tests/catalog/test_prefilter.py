@@ -13,6 +13,7 @@ from torchport.catalog import load_rules
 from torchport.catalog.prefilter import Prefilter
 
 RULES = load_rules()
+FUSED = next(rule for rule in RULES if rule.code == "TP622")
 FIXTURES = sorted((Path(__file__).parents[2] / "fixtures").glob("*/before.py"))
 
 
@@ -37,7 +38,7 @@ def spread(text: str) -> str:
         ("DataLoader(data, pin_memory=True)", "TP601"),
         ("DataLoader(data, pin_memory = True)", "TP601"),
         ("DataLoader(data, pin_memory\t=\tTrue)", "TP601"),
-        ("Adam(p, fused = True)", "TP622"),
+        ("from torch.optim import Adam\nAdam(p, fused = True)", "TP622"),
         ("x.to(0)", "TP107"),
         ("x . to ( 0 )", "TP107"),
         ("from torch import save, load\n", "TP611"),
@@ -58,6 +59,19 @@ def test_words_that_have_to_be_there_as_well() -> None:
     trigger = growing.triggers[0]
     assert growing.code not in codes(trigger)
     assert growing.code in codes(f"{trigger}\n{growing.within[0]}")
+
+
+@pytest.mark.parametrize("text", ["sgd(fused=x)", "sgd(a, fused = x)", "sgd(\n    fused=x)", "sgd(\tfused=x)"])
+def test_a_trigger_behind_a_blank_is_found_at_the_beginning_of_a_name(text: str) -> None:
+    rule = FUSED._replace(triggers=(" fused=",), within=())
+    assert Prefilter([rule]).concerned(text.encode()) == (rule,)
+    assert Prefilter([rule]).search(text.encode())
+
+
+@pytest.mark.parametrize("text", ["attention(qkv_fused=x)", "is_fused = x", "unfused=x", "fused(x)"])
+def test_such_a_trigger_is_not_found_inside_a_name(text: str) -> None:
+    rule = FUSED._replace(triggers=(" fused=",), within=())
+    assert not Prefilter([rule]).search(text.encode())
 
 
 @pytest.mark.parametrize("path", FIXTURES, ids=lambda path: path.parent.name)

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from torchport.catalog.load import CatalogError, find_rule, load_rules, select_rules, suggest
+from torchport.catalog.load import CatalogError, find_rule, for_target, load_rules, select_rules, suggest
 
-__all__ = ["CatalogError", "find_rule", "load_rules", "select_rules", "suggest"]
+__all__ = ["CatalogError", "find_rule", "for_target", "load_rules", "select_rules", "suggest"]

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from torchport.lazy import pattern
-from torchport.model import TARGETS, Effect, Review, Rule, Safety, Support
+from torchport.model import TARGETS, Effect, Review, Rule, Safety, Support, Target
 
 CODE = pattern(r"[A-Z]{2,8}\d\d\d")
 """``TP`` are the rules that are shipped; users choose letters of their own."""
@@ -232,3 +232,12 @@ def select_rules(rules: tuple[Rule, ...], select: tuple[str, ...], ignore: tuple
 
 def _named(rule: Rule, word: str) -> bool:
     return rule.code.startswith(word.upper()) or rule.name == word.lower()
+
+
+def for_target(rules: tuple[Rule, ...], target: Target) -> tuple[Rule, ...]:
+    """The rules that find something for one target, with its reasons: what works there as it is is not spoken of."""
+    return tuple(
+        rule._replace(reason=rule.reasons.get(target, rule.reason)) if rule.reasons else rule
+        for rule in rules
+        if rule.lint_only or rule.effect == "none" or rule.support[target] != "same" or target in rule.example
+    )

@@ -24,7 +24,8 @@ def _squeezed(text: bytes) -> bytes:
 class Prefilter:
     """Tells from the bytes of a file alone whether any of the rules may concern it.
 
-    A trigger is searched for as it is; ``from torch import save`` also finds the name further on in such a list.
+    A trigger is searched for as it is; ``from torch import save`` also finds the name further on in such a list, and a
+    blank before a name, as in `` fused=``, says that it is a whole one, not the end of ``qkv_fused``.
     """
 
     def __init__(self, rules: Iterable[Rule]) -> None:
@@ -38,8 +39,8 @@ class Prefilter:
         self.imported = {word.removeprefix(FROM_TORCH): n for word, n in numbers.items() if word.startswith(FROM_TORCH)}
         self.plain: dict[bytes, tuple[int, ...]] = {}
         """Triggers that are a name or a part of one, and the rules that they are of."""
-        self.words: dict[bytes, list[tuple[bytes, frozenset[bytes], tuple[int, ...]]]] = {}
-        """The others by the longest part of each: its bytes, all parts, and the rules that it is of."""
+        self.words: dict[bytes, list[tuple[bytes, frozenset[bytes], frozenset[bytes], tuple[int, ...]]]] = {}
+        """The others by the longest part of each: its bytes, all parts, whole names among them, and its rules."""
         for word, its in numbers.items():
             if word.startswith(FROM_TORCH):
                 continue
@@ -48,8 +49,9 @@ class Prefilter:
                 self.plain[word] = its
                 continue
             longest = max(parts, key=len, default=b"")
-            self.words.setdefault(longest, []).append((_squeezed(word), frozenset(parts), its))
-        every = {part for words in self.words.values() for _, parts, _ in words for part in parts}
+            whole = frozenset(parts[:1] if word[:1] in (b" ", b"\t") else ())
+            self.words.setdefault(longest, []).append((_squeezed(word), frozenset(parts), whole, its))
+        every = {part for words in self.words.values() for _, parts, _, _ in words for part in parts}
         self.parts = sorted(every | self.plain.keys())
         self.known: set[bytes] = set()
         """Names of the files seen so far: files share most of them."""
@@ -80,12 +82,13 @@ class Prefilter:
 
         ``dense`` is ``blob`` without its blanks.
         """
-        held = self._parts_in(blob)
+        names = {*blob.translate(APART).split()}
+        held = self._parts_in(names)
         for part in held & self.plain.keys():
             yield self.plain[part]
         for part in (*(held & self.words.keys()), b""):
-            for word, parts, numbers in self.words.get(part, ()):
-                if parts <= held and not all(number in done for number in numbers) and word in dense:
+            for word, parts, whole, numbers in self.words.get(part, ()):
+                if parts <= held and whole <= names and not all(n in done for n in numbers) and word in dense:
                     yield numbers
         for piece in blob.split(FROM_TORCH)[1:]:
             listed = piece[: piece.find(b")")] if piece.startswith(b"(") else piece.splitlines()[0] if piece else b""
@@ -93,9 +96,8 @@ class Prefilter:
                 if (its := self.imported.get(item.strip().partition(b" ")[0])) is not None:
                     yield its
 
-    def _parts_in(self, blob: bytes) -> set[bytes]:
-        """The parts of triggers in the names of ``blob``."""
-        names = {*blob.translate(APART).split()}
+    def _parts_in(self, names: set[bytes]) -> set[bytes]:
+        """The parts of triggers in these names."""
         if len(self.known) > MANY:
             self.known.clear()
             self.telling.clear()

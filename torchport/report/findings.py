@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Literal
 
 from torchport.model import Effect, FileResult, Finding, Problem, Rule, Target
@@ -19,30 +18,41 @@ SEVERITIES: dict[Effect, Severity] = {"error": "error", "silent": "warning", "sl
 DONE, LEFT, FAILED = 0, 1, 2
 
 
-@dataclass(slots=True)
 class Report:
     """``files`` holds those with something to say, by path; their ``left`` is what is reported, in order."""
 
-    rules: Mapping[str, Rule]
-    target: Target
-    looked_at: list[str] = field(default_factory=list)
-    """Every file that was read, or could not be."""
-    files: list[FileResult] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    refusal: str = ""
-    """Why nothing was written at all."""
-    written: bool = True
-    """Whether fixes are in the files already; otherwise the run only shows them."""
-    silenced: int = 0
-    """Findings that comments or the configuration of single files take out."""
-    accepted: int = 0
-    """Findings that the baseline has."""
-    perhaps: int = 0
-    """Findings that only ``--pedantic`` shows."""
-    remarks: int = 0
-    """Notes that only ``--verbose`` shows."""
-    _lines: dict[str, dict[int, list[str]]] = field(default_factory=dict)
-    _by_path: dict[str, FileResult] = field(default_factory=dict)
+    def __init__(
+        self,
+        rules: Mapping[str, Rule],
+        target: Target,
+        looked_at: list[str] | None = None,
+        files: list[FileResult] | None = None,
+        notes: list[str] | None = None,
+        refusal: str = "",
+        written: bool = True,
+        silenced: int = 0,
+    ) -> None:
+        """``looked_at``: every file that was read, or could not be.
+
+        ``refusal``: why nothing was written at all. ``written``: whether fixes are in the files already; otherwise
+        the run only shows them. ``silenced``: findings that comments or the configuration of single files take out.
+        """
+        self.rules = rules
+        self.target: Target = target
+        self.looked_at = [] if looked_at is None else looked_at
+        self.files = [] if files is None else files
+        self.notes = [] if notes is None else notes
+        self.refusal = refusal
+        self.written = written
+        self.silenced = silenced
+        self.accepted = 0
+        """Findings that the baseline has."""
+        self.perhaps = 0
+        """Findings that only ``--pedantic`` shows."""
+        self.remarks = 0
+        """Notes that only ``--verbose`` shows."""
+        self._lines: dict[str, dict[int, list[str]]] = {}
+        self._by_path: dict[str, FileResult] = {}
 
     def add(self, other: Report) -> None:
         """Take in the report of other files."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Literal
 
 from torchport.model import FileResult, Finding, Problem, Target
@@ -15,17 +14,27 @@ LEFT = 1
 FAILED = 2
 
 
-@dataclass(slots=True)
 class Run:
     """``files`` holds only those with something to say, in the order of their paths; ``examined`` counts all."""
 
-    mode: Mode
-    target: Target
-    examined: int = 0
-    files: list[FileResult] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    refusal: str = ""
-    """Why nothing was written at all."""
+    __slots__ = ("examined", "files", "mode", "notes", "refusal", "target")
+
+    def __init__(
+        self,
+        mode: Mode,
+        target: Target,
+        examined: int = 0,
+        files: list[FileResult] | None = None,
+        notes: list[str] | None = None,
+        refusal: str = "",
+    ) -> None:
+        """``refusal``: why nothing was written at all."""
+        self.mode: Mode = mode
+        self.target: Target = target
+        self.examined = examined
+        self.files = [] if files is None else files
+        self.notes = [] if notes is None else notes
+        self.refusal = refusal
 
     def add(self, other: Run) -> None:
         """Take in the run over other files."""

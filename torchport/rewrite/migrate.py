@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from torchport.analysis.project import ProjectFacts
 from torchport.analysis.scopes import Tree
 from torchport.analysis.suppressions import skips_file, suppressions
-from torchport.catalog.load import CatalogError
+from torchport.catalog.load import CatalogError, for_target
 from torchport.catalog.prefilter import Prefilter
 from torchport.lazy import pattern
 from torchport.model import Edit, Finding, Problem, Rule, Target
@@ -24,7 +24,6 @@ from torchport.rewrite.imports import unused_imports
 from torchport.rewrite.placement import kept_imports, new_imports, shim_name, written_here
 from torchport.rewrite.rename import build_index, rename_imports, rename_uses
 from torchport.rewrite.silence import Silence, about_comments, held, key
-from torchport.rewrite.spelling import for_target
 from torchport.rewrite.text import Origin, Text, overlap, splice
 from torchport.rewrite.transformers import TRANSFORMERS, Transformers
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from torchport.model import Rule, Target
+from torchport.model import Target
 
 SHIM = "torchport.shim"
 IMPORTS = {
@@ -113,12 +113,3 @@ class Spelling(NamedTuple):
             for shim, xla, tpu in _ADVICE:
                 reason = reason.replace(shim, xla if self.target == "xla" else tpu)
         return reason
-
-
-def for_target(rules: tuple[Rule, ...], target: Target) -> tuple[Rule, ...]:
-    """The rules that find something for one target, with its reasons: what works there as it is is not spoken of."""
-    return tuple(
-        rule._replace(reason=rule.reasons.get(target, rule.reason)) if rule.reasons else rule
-        for rule in rules
-        if rule.lint_only or rule.effect == "none" or rule.support[target] != "same" or target in rule.example
-    )
