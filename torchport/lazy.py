@@ -1,8 +1,12 @@
-"""Regular expressions that are compiled when they are first used: a run over one file uses few of them."""
+"""Patterns and modules that are made when they are first used: a run over one file uses few of them."""
 
 from __future__ import annotations
 
+import importlib.util
 import re
+import sys
+from functools import cached_property
+from types import ModuleType
 from typing import Any, AnyStr, cast
 
 METHODS = ("search", "match", "fullmatch", "finditer", "findall", "split", "sub")
@@ -14,6 +18,14 @@ def pattern(text: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
     Raises re.error, at the first use, where ``text`` is no regular expression.
     """
     return cast("re.Pattern[AnyStr]", _Later(text, flags))
+
+
+def words(text: str) -> re.Pattern[str]:
+    """A pattern in lower case that is held against a name in lower case, to be asked whether it is in there.
+
+    To compile it takes a quarter of the time that ``re.IGNORECASE`` does. Raises re.error as ``pattern`` does.
+    """
+    return cast("re.Pattern[str]", _Lower(text, 0))
 
 
 class _Later:
@@ -28,4 +40,41 @@ class _Later:
         compiled = re.compile(*self._given)
         for method in METHODS:
             setattr(self, method, getattr(compiled, method))
+        return getattr(self, name)
+
+
+class _Lower(_Later):
+    """The same for what is asked of a name in lower case."""
+
+    def search(self, text: str) -> re.Match[str] | None:
+        """As that of a pattern."""
+        found: re.Match[str] | None = self._compiled.search(text.lower())
+        return found
+
+    def fullmatch(self, text: str) -> re.Match[str] | None:
+        """As that of a pattern."""
+        found: re.Match[str] | None = self._compiled.fullmatch(text.lower())
+        return found
+
+    @cached_property
+    def _compiled(self) -> re.Pattern[str]:
+        return re.compile(*self._given)
+
+
+def load_when_used(name: str) -> None:
+    """Have a module of the standard library loaded when something of it is used, not when it is imported."""
+    spec = importlib.util.find_spec(name)
+    if name not in sys.modules and spec is not None:
+        module = _Unloaded(name)
+        module.__spec__, module.__loader__ = spec, spec.loader
+        sys.modules[name] = module
+
+
+class _Unloaded(ModuleType):
+    """``importlib.util.LazyLoader`` does the same, but up to Python 3.11 the import statement itself loads its modules."""
+
+    def __getattr__(self, name: str) -> Any:
+        self.__class__ = ModuleType  # type: ignore[assignment]
+        assert self.__spec__ is not None and self.__spec__.loader is not None
+        self.__spec__.loader.exec_module(self)
         return getattr(self, name)

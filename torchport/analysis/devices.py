@@ -7,13 +7,12 @@ last name, for the whole file) or a dictionary. Uses that share a key form a gro
 from __future__ import annotations
 
 import ast
-import re
 from typing import Literal
 
 from torchport.analysis.literals import DeviceText
 from torchport.analysis.names import chain
 from torchport.analysis.scopes import Scope, Tree
-from torchport.lazy import pattern
+from torchport.lazy import words
 
 Role = Literal["device", "to", "argument", "value", "test", "slice", "case", "member", "key", "fixed", "unknown"]
 """device: the argument of torch.device. to: the first argument of ``.to``. argument: any other argument that is a
@@ -22,12 +21,11 @@ slice: compared with the first letters of a name. case: a pattern of ``match``. 
 device names. key: a key of a dictionary. fixed: stays as it is, and blocks its group. unknown: nothing shows that it
 is a device."""
 
-NAMED = pattern(
+NAMED = words(
     r"device(?!_(backend|vendor|arch|driver|lib))|(?<!split)(?<!tags)(?<!train)(^|_)dev\d*$|^dev_|map_location|(^|_)gpu$",
-    re.IGNORECASE,
 )
 """Names of what holds a device. A development set (``split_dev``) and a maker of devices (``gpu_vendor``) do not."""
-SETTINGS = pattern(r"(^|_|[a-z])(args?|opts?|options|cfg|config|conf|hparams|params|settings|flags)$", re.IGNORECASE)
+SETTINGS = words(r"(^|_|[a-z])(args?|opts?|options|cfg|config|conf|hparams|params|settings|flags)$")
 """Names of objects that carry settings from one file to another."""
 SIBLINGS = frozenset(("cpu", "mps", "xpu", "npu", "hpu", "mlu", "musa", "xla", "tpu", "meta", "gpu"))
 Key = tuple[object, str]

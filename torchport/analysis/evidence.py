@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 
 from torchport.analysis import operations as ops
 from torchport.analysis.index import Index
@@ -12,10 +11,10 @@ from torchport.analysis.operations import ARRAYS_OR_TENSORS, ONLY_MODELS, ONLY_T
 from torchport.analysis.reaching import scope_of
 from torchport.analysis.scopes import Binding, Scope
 from torchport.analysis.values import HOST_BATCH, MODEL, ON_DEVICE, ON_HOST, TENSOR, Value
-from torchport.lazy import pattern
+from torchport.lazy import words
 
 COMPARISONS = (ast.Is, ast.IsNot, ast.In, ast.NotIn)
-LIKE_MODEL = pattern(r"(^|_)(model|net|network|encoder|decoder|unet|transformer|generator|discriminator|module)$", re.I)
+LIKE_MODEL = words(r"(^|_)(model|net|network|encoder|decoder|unet|transformer|generator|discriminator|module)$")
 """What a parameter that is called is most likely; it makes a loop one of steps, and a result most likely a tensor."""
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from functools import cached_property
 from typing import Literal
 
@@ -14,7 +13,7 @@ from torchport.analysis.loops import OPTIMIZER, SCHEDULER
 from torchport.analysis.names import chain
 from torchport.analysis.reaching import LOOPS
 from torchport.analysis.scopes import FUNCTIONS, Scope, walk
-from torchport.lazy import pattern
+from torchport.lazy import pattern, words
 
 Heat = Literal["", "computes", "step"]
 STEPS = frozenset(("forward", "training_step", "validation_step", "compute_loss", "train_step", "training_losses"))
@@ -25,10 +24,9 @@ HOST_FUNCTION = pattern(
     r"print|log_results)(_\w+)?)$"
 )
 HOST_CLASS = pattern(r"(Dataset|Sampler|TestCase|Transform|Collat\w*|Augment\w*|Logger|Tokenizer|Processor|Meter)$")
-RARE_NAME = pattern(
+RARE_NAME = words(
     r"(^|_)(debug|verbose|is_log\w*|log_(this|now|step)|should_(log|print|eval|save)|do_log|print_freq|"
     r"dnn|coreml|paddle|openvino|tensorrt|tflite|ncnn|xml|last_batch|is_last|first|sanity|dry_run|profil\w+|scripting|tracing|onnx|export\w*|\w*exportable|need_update|display)($|_)",
-    re.IGNORECASE,
 )
 OTHER_DEVICES = frozenset(("mps", "cpu", "npu", "xpu", "hpu", "meta"))
 HOLD_MODELS = frozenset(("module", "values", "indices"))

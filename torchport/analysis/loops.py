@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from torchport.analysis.devices import NAMED
 from torchport.analysis.names import chain, qualify
 from torchport.analysis.scopes import FUNCTIONS, Tree, walk
-from torchport.lazy import pattern
+from torchport.lazy import words
 
-OPTIMIZER = pattern(r"optim|(^|_)opt[A-Z]?($|_|\d)|optimizer|scaler|(^|_)sgd|(^|_)adam", re.IGNORECASE)
-ONE = pattern(r"(^|_)(opt|optim|optimizer)[A-Z]?\d?$", re.IGNORECASE)
-OPTIMIZERS = pattern(r"optim\w*s$|(^|_)opts$", re.IGNORECASE)
-DRIVER = pattern(r"accelerator|engine|fabric|manager", re.IGNORECASE)
-TAKES_STEP = pattern(r"(^|_)(optimi[sz]e|optim\w*_step|step_optim\w*|take_step)$", re.IGNORECASE)
-LOSS = pattern(r"(^|_)loss$", re.IGNORECASE)
-SCHEDULER = pattern(r"sched|warmup|lr_", re.IGNORECASE)
-LOADER = pattern(r"loader|(^|_)dl($|_)|batches", re.IGNORECASE)
+OPTIMIZER = words(r"optim|(^|_)opt[a-z]?($|_|\d)|optimizer|scaler|(^|_)sgd|(^|_)adam")
+ONE = words(r"(^|_)(opt|optim|optimizer)[a-z]?\d?$")
+OPTIMIZERS = words(r"optim\w*s$|(^|_)opts$")
+DRIVER = words(r"accelerator|engine|fabric|manager")
+TAKES_STEP = words(r"(^|_)(optimi[sz]e|optim\w*_step|step_optim\w*|take_step)$")
+LOSS = words(r"(^|_)loss$")
+SCHEDULER = words(r"sched|warmup|lr_")
+LOADER = words(r"loader|(^|_)dl($|_)|batches")
 COLLECTS = frozenset(("append", "extend", "update", "add", "isinstance", "setattr", "print", "len"))
 STATE = frozenset(
     ("values", "items", "keys", "parameters", "buffers", "named_parameters", "named_buffers", "modules", "state_dict")

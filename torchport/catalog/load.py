@@ -53,7 +53,7 @@ def load_rules(extra: tuple[Path, ...] = ()) -> tuple[Rule, ...]:
 
     Raises CatalogError for a file that cannot be read, an entry that is not valid, or a code that is given twice.
     """
-    shipped = sorted(rules_folder().glob("*.toml"))
+    shipped = sorted(path for path in rules_folder().iterdir() if path.suffix == ".toml")
     if not shipped:
         raise CatalogError(f"{rules_folder()}: no rule files found; reinstall torchport")
     rules = _shipped(shipped)

@@ -19,6 +19,9 @@ def main() -> int:
 
         print(f"torchport {__version__}")
         return 0
+    from torchport.lazy import load_when_used
+
+    load_when_used("inspect")  # click imports it, and a run without an error needs nothing of it
     from torchport.cli.group import run
 
     return run(arguments)

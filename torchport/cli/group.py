@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import click
 
 from torchport import __version__
+from torchport.cli.options import Group, Option
 from torchport.cli.output import FAILED, prepare_streams, print_error, silence_stdout
 
 COMPLETION = "_TORCHPORT_COMPLETE"
@@ -23,7 +24,7 @@ COMMANDS = {
 }
 
 
-class LazyGroup(click.Group):
+class LazyGroup(Group):
     """Looks commands up by name in COMMANDS."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -52,7 +53,7 @@ class LazyGroup(click.Group):
 
 
 @click.command(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
-@click.version_option(__version__, "--version", "-V", message="torchport %(version)s")
+@click.version_option(__version__, "--version", "-V", message="torchport %(version)s", cls=Option)
 def group() -> None:
     """Train PyTorch code written for NVIDIA GPUs on Google TPUs, without forking it.
 

@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from torchport.cli.choose import words
+from torchport.cli.options import command_of, option
 from torchport.cli.output import RunFailed, print_bytes, print_error, print_lines, print_note, style_for
 from torchport.cli.running import common_options, cpus, show_progress
 from torchport.cli.settings import Given, Settings, all_settings
@@ -20,20 +21,20 @@ from torchport.report.formats import FORMATS, STATISTICS
 STDIN_NAME = "stdin.py"
 
 
-@click.command("lint", short_help="Report what runs badly, or not at all, on a TPU.")
+@command_of("lint", short_help="Report what runs badly, or not at all, on a TPU.")
 @click.argument("paths", metavar="PATH...", nargs=-1)
-@click.option("--fix", is_flag=True, help="Apply the safe fixes of the rules that migrate does not run.")
-@click.option("--diff", is_flag=True, help="Print what --fix would change as a unified diff; write nothing.")
-@click.option("--pedantic", is_flag=True, help="Also report what the file does not show for certain.")
-@click.option("--output-format", type=click.Choice(list(FORMATS)), default="text", show_default=True)
-@click.option("--statistics", is_flag=True, help="Only count the findings of each rule.")
-@click.option("--diff-base", metavar="REF", help="Report only lines that this branch changed since it left REF.")
-@click.option("--baseline", metavar="FILE", type=click.Path(), help="Report only what is not in FILE; made if missing.")
-@click.option("--update-baseline", is_flag=True, help="Accept all that is found now.")
-@click.option("--stdin-filename", metavar="PATH", help="Read standard input; this is the name of the file.")
-@click.option("--no-cache", is_flag=True, help="Look at every file anew.")
-@click.option("--cache-dir", metavar="FOLDER", envvar="TORCHPORT_CACHE_DIR", help="Default: .torchport_cache.")
-@click.option("-v", "--verbose", is_flag=True, help="Also report notes, which need nobody.")
+@option("--fix", is_flag=True, help="Apply the safe fixes of the rules that migrate does not run.")
+@option("--diff", is_flag=True, help="Print what --fix would change as a unified diff; write nothing.")
+@option("--pedantic", is_flag=True, help="Also report what the file does not show for certain.")
+@option("--output-format", type=click.Choice(list(FORMATS)), default="text", show_default=True)
+@option("--statistics", is_flag=True, help="Only count the findings of each rule.")
+@option("--diff-base", metavar="REF", help="Report only lines that this branch changed since it left REF.")
+@option("--baseline", metavar="FILE", type=click.Path(), help="Report only what is not in FILE; made if missing.")
+@option("--update-baseline", is_flag=True, help="Accept all that is found now.")
+@option("--stdin-filename", metavar="PATH", help="Read standard input; this is the name of the file.")
+@option("--no-cache", is_flag=True, help="Look at every file anew.")
+@option("--cache-dir", metavar="FOLDER", envvar="TORCHPORT_CACHE_DIR", help="Default: .torchport_cache.")
+@option("-v", "--verbose", is_flag=True, help="Also report notes, which need nobody.")
 @common_options
 @click.pass_context
 def command(ctx: click.Context, /, paths: tuple[str, ...], **options: Any) -> None:

@@ -7,6 +7,7 @@ import sys
 import click
 
 from torchport.cli.choose import words
+from torchport.cli.options import command_of, option
 from torchport.cli.output import RunFailed, print_bytes, print_error, print_lines, print_note, style_for
 from torchport.cli.running import common_options, cpus, show_progress
 from torchport.cli.settings import Given, Settings, all_settings
@@ -15,12 +16,12 @@ from torchport.pipeline import Options
 from torchport.report.run import Mode, Run
 
 
-@click.command("migrate", short_help="Rewrite CUDA-specific code so that it trains on TPUs.")
+@command_of("migrate", short_help="Rewrite CUDA-specific code so that it trains on TPUs.")
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True)
-@click.option("--diff", is_flag=True, help="Print the changes as a unified diff; write nothing.")
-@click.option("--check", is_flag=True, help="Only tell what would be rewritten; write nothing.")
-@click.option("-v", "--verbose", is_flag=True, help="List every edit and every note.")
-@click.option("--output-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@option("--diff", is_flag=True, help="Print the changes as a unified diff; write nothing.")
+@option("--check", is_flag=True, help="Only tell what would be rewritten; write nothing.")
+@option("-v", "--verbose", is_flag=True, help="List every edit and every note.")
+@option("--output-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @common_options
 @click.pass_context
 def command(

@@ -7,12 +7,13 @@ import sys
 import click
 
 from torchport.cli.choose import all_rules
+from torchport.cli.options import command_of, option
 from torchport.cli.output import print_lines, style_for
 
 
-@click.command("rule", short_help="Explain one rule.")
+@command_of("rule", short_help="Explain one rule.")
 @click.argument("code")
-@click.option("--output-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@option("--output-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def command(code: str, output_format: str) -> None:
     """Explain the rule CODE (such as TP101, or its name): why it matters on a TPU, and what becomes of such code."""
     from torchport.catalog import find_rule, suggest

@@ -7,12 +7,13 @@ import sys
 import click
 
 from torchport.cli.choose import chosen_rules, words
+from torchport.cli.options import command_of, option
 from torchport.cli.output import print_lines, style_for
 
 
-@click.command("rules", short_help="List all rules.")
-@click.option("--select", metavar="CODES", multiple=True, help="Only these: codes, prefixes such as TP1, or names.")
-@click.option("--output-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@command_of("rules", short_help="List all rules.")
+@option("--select", metavar="CODES", multiple=True, help="Only these: codes, prefixes such as TP1, or names.")
+@option("--output-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def command(select: tuple[str, ...], output_format: str) -> None:
     """List the rules: code, name, what happens on a TPU if nothing is done, whether it is rewritten, summary."""
     from torchport.report.rules import as_data, rule_list

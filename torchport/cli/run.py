@@ -11,31 +11,32 @@ from pathlib import Path
 
 import click
 
+from torchport.cli.options import command_of, option
 from torchport.cli.output import RunFailed
 
 RUNNER = "torchport.shim.patching.run"
 
 
-@click.command(
+@command_of(
     "run",
     short_help="Run an unmigrated script, with CUDA calls mapped at run time.",
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
 )
 @click.argument("script")
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
-@click.option("-m", "module", is_flag=True, help="SCRIPT is the name of a module, as for python -m.")
-@click.option(
+@option("-m", "module", is_flag=True, help="SCRIPT is the name of a module, as for python -m.")
+@option(
     "--backend",
     metavar="NAME",
     help="cuda, tpu, xla or cpu; default: TORCHPORT_BACKEND, else the first that is really there.",
 )
-@click.option(
+@option(
     "--pretend-cuda",
     is_flag=True,
     help="Answer torch.cuda.is_available() with True. Code that then builds or calls CUDA kernels will fail.",
 )
-@click.option("--log", metavar="FILE", help="Write what was mapped to FILE instead of stderr.")
-@click.option("--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@option("--log", metavar="FILE", help="Write what was mapped to FILE instead of stderr.")
+@option("--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def command(
     script: str,
     args: tuple[str, ...],

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from torchport.cli.options import option
 from torchport.model import TARGETS
 
 BAR_FROM = 20
@@ -17,22 +18,22 @@ BAR_FROM = 20
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 OPTIONS: tuple[Decorator, ...] = (
-    click.option("--target", type=click.Choice(TARGETS), help="What to write for.  [default: portable]"),
-    click.option("--unsafe", is_flag=True, help="Also rewrite what rests on a heuristic."),
-    click.option("--select", metavar="CODES", multiple=True, help="Only these rules: codes, prefixes (TP1) or names."),
-    click.option("--ignore", metavar="CODES", multiple=True, help="All rules but these."),
-    click.option("--exclude", metavar="GLOB", multiple=True, help="Leave out files and folders of such a path."),
-    click.option("--force-exclude", is_flag=True, help="Let the configuration exclude named files, too."),
-    click.option("--config", metavar="FILE", type=click.Path(), help="Default: the nearest pyproject.toml."),
-    click.option("-j", "--jobs", type=click.IntRange(min=1), metavar="N", help="Processes; default: one per CPU."),
-    click.option("--allow-dirty", is_flag=True, help="Rewrite although there are uncommitted changes."),
+    option("--target", type=click.Choice(TARGETS), help="What to write for.  [default: portable]"),
+    option("--unsafe", is_flag=True, help="Also rewrite what rests on a heuristic."),
+    option("--select", metavar="CODES", multiple=True, help="Only these rules: codes, prefixes (TP1) or names."),
+    option("--ignore", metavar="CODES", multiple=True, help="All rules but these."),
+    option("--exclude", metavar="GLOB", multiple=True, help="Leave out files and folders of such a path."),
+    option("--force-exclude", is_flag=True, help="Let the configuration exclude named files, too."),
+    option("--config", metavar="FILE", type=click.Path(), help="Default: the nearest pyproject.toml."),
+    option("-j", "--jobs", type=click.IntRange(min=1), metavar="N", help="Processes; default: one per CPU."),
+    option("--allow-dirty", is_flag=True, help="Rewrite although there are uncommitted changes."),
 )
 
 
 def common_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the options that ``migrate`` and ``lint`` have in common."""
-    for option in reversed(OPTIONS):
-        command = option(command)
+    for give in reversed(OPTIONS):
+        command = give(command)
     return command
 
 

@@ -109,10 +109,9 @@ def _line_of(data: bytes, offset: int) -> int:
 def _cookie(body: bytes) -> str | Problem | None:
     """The encoding named in the first two lines, as Python's codec registry calls it; None where there is none."""
     for number, line in enumerate(body.split(b"\n", 2)[:2], start=1):
-        match = _COOKIE.match(line)
-        if match:
+        if b"coding" in line and (match := _COOKIE.match(line)):
             return _known(match[1].decode("ascii"), number)
-        if not _BLANK_OR_COMMENT.match(line):
+        if number == 1 and not _BLANK_OR_COMMENT.match(line):
             return None
     return None
 

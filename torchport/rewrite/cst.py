@@ -5,16 +5,17 @@ White space, comments, trailing commas and line breaks inside it are kept by Lib
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
+
+from torchport.lazy import pattern
 
 if TYPE_CHECKING:
     import libcst as cst
 
 DEEPEST = 150
 """Brackets deeper than this are left to a person: LibCST's parser takes the process down at some thousands."""
-PLAIN = re.compile(r"[\w.]+")
+PLAIN = pattern(r"[\w.]+")
 """A chain with nothing in it to keep; LibCST takes longer to be imported than a small file to be examined."""
 
 

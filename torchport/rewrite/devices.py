@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
 from torchport.analysis.arguments import ASKED
@@ -97,12 +96,12 @@ def device_strings(rule: Rule, context: Context) -> Iterator[Finding]:
 
 def _in_workers(rule: Rule, context: Context) -> Iterator[Finding]:
     """``device=self.device`` in a data set whose default device is the accelerator."""
-    ours = re.compile(rf"cuda|{re.escape(context.spell.device())}|{re.escape(context.spell.text())}")
+    ours = ("cuda", context.spell.device(), context.spell.text())
     for function in workers(context):
         owner = context.tree.parents[function]
         start = next((n for n in getattr(owner, "body", []) if getattr(n, "name", "") == "__init__"), None)
         defaults = [*start.args.defaults, *start.args.kw_defaults] if isinstance(start, ast.FunctionDef) else []
-        if not any(default is not None and ours.search(context.source(default)) for default in defaults):
+        if not any(word in context.source(default) for default in defaults if default is not None for word in ours):
             continue
         for node in ast.walk(function):
             if isinstance(node, ast.keyword) and node.arg == "device" and chain(node.value)[:1] == ["self"]:

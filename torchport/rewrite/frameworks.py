@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from torchport.lazy import pattern
+from torchport.lazy import pattern, words
 from torchport.model import Finding, Rule
 from torchport.rewrite.context import Context
 
@@ -21,7 +20,7 @@ STARTS = "it starts a process for each GPU: with PyTorch/XLA call torch_xla.laun
 NARROW = "float16 is for GPUs: a TPU computes in bfloat16, bf16=True"
 MIXED = "float16 is for GPUs: a TPU computes in bfloat16, mixed_precision='bf16'"
 OPTIMIZER = "this optimizer has kernels of CUDA: optim='adamw_torch' is AdamW without them"
-GPU = pattern(r"gpu|cuda|ddp|dp", re.IGNORECASE)
+GPU = words(r"gpu|cuda|ddp|dp")
 CUDA_OPTIMIZER = pattern(r"8bit|bnb|apex|fused|paged")
 
 

@@ -7,20 +7,18 @@ import re
 
 from torchport.analysis.names import chain
 from torchport.analysis.scopes import dotted
-from torchport.lazy import pattern
+from torchport.lazy import pattern, words
 from torchport.rewrite.context import Context
 
 AVAILABLE = ("torch.cuda.is_available", "torch.accelerator.is_available", "torchport.shim.is_available")
-KERNEL = pattern(r"cuda|triton|flash_attn|xformers|apex|cupy|(^|_)_?C$|_ext$|_kernel", re.IGNORECASE)
-LIBRARY = pattern(r"triton|flash_attn|xformers|apex|cupy|bitsandbytes|(^|_)_?C$|_ext$", re.IGNORECASE)
+KERNEL = words(r"cuda|triton|flash_attn|xformers|apex|cupy|(^|_)_?c$|_ext$|_kernel")
+LIBRARY = words(r"triton|flash_attn|xformers|apex|cupy|bitsandbytes|(^|_)_?c$|_ext$")
 """Names that say it of the kernel even where the name of the test is CUDA's: ``if available: to_cuda(model)`` moves."""
 EXTENSION = pattern(r"\w_cuda$|^cuda_\w|_cuda_\w")
 """Modules and functions that a project builds for CUDA: ``fused_adam_cuda``."""
 KERNELS = pattern(r"(^|[._])(kernels?|triton\w*)(\.|$)|\w_cuda$")
 PARTS = (ast.BoolOp, ast.Compare, ast.UnaryOp, ast.Attribute)
-ANSWERS = pattern(
-    r"^_?(should_|can_)?(use|has|is|supports?)_\w*(kernel|custom|fused|triton|flash|xformers|plugin)", re.IGNORECASE
-)
+ANSWERS = words(r"^_?(should_|can_)?(use|has|is|supports?)_\w*(kernel|custom|fused|triton|flash|xformers|plugin)")
 """Functions that answer whether a kernel can be used."""
 WORKER = (
     "it runs in a worker process of the loader, which cannot open a TPU; hand on CPU tensors and move the batch in the "

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from torchport.analysis.scopes import dotted
-from torchport.lazy import pattern
+from torchport.lazy import pattern, words
 from torchport.model import Finding, Rule
 from torchport.rewrite.context import Context, New
 from torchport.rewrite.imports import unresolved
@@ -20,7 +20,7 @@ OLD_XLA = {
     "XRT_TPU_CONFIG": "the runtime that read it is gone: set PJRT_DEVICE=TPU before torch_xla is imported",
     "XLA_USE_SPMD": "call torch_xla.runtime.use_spmd()",
 }
-OPTION = pattern(r"--?[\w-]*(gpu|cuda|nccl)[\w-]*", re.IGNORECASE)
+OPTION = words(r"--?[\w-]*(gpu|cuda|nccl)[\w-]*")
 
 INNER = """
 amp amp.autocast_mode amp.common amp.grad_scaler comm gds graphs green_contexts jiterator memory nccl nvtx profiler

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from torchport.lazy import pattern
 from torchport.model import Target
 
 SHIM = "torchport.shim"
@@ -19,7 +20,7 @@ IMPORTS = {
     "contextlib": "import contextlib",
 }
 """Modules that new texts use by their names, and the statement that imports each."""
-_USED = {module: re.compile(rf"(?<![\w.]){re.escape('shim' if module == SHIM else module)}\.") for module in IMPORTS}
+_USED = {module: pattern(rf"(?<![\w.]){re.escape('shim' if module == SHIM else module)}\.") for module in IMPORTS}
 _ADVICE: tuple[tuple[str, str, str], ...] = (
     (
         '`if shim.device().type == "cuda":`',
@@ -100,7 +101,7 @@ class Spelling(NamedTuple):
 
     def needs(self, text: str) -> tuple[str, ...]:
         """The modules that a new text which speaks of the accelerator needs."""
-        used = [module for module, pattern in _USED.items() if pattern.search(text)]
+        used = [module for module, its_name in _USED.items() if its_name.search(text)]
         if any(module.startswith("torch_xla.") for module in used):
             used.remove("torch_xla")  # importing a part of it imports it
         elif self.target == "xla" and "torch_xla" not in used:

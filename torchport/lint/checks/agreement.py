@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterable
 from functools import cached_property
 from typing import Literal
@@ -11,6 +10,7 @@ from typing import Literal
 from torchport.analysis.names import chain
 from torchport.analysis.reaching import function_scope, reaching, scope_of
 from torchport.analysis.scopes import FUNCTIONS, Binding, walk
+from torchport.lazy import pattern
 from torchport.lint.checks.collectives import NAMES, Collectives
 from torchport.lint.checks.facts import Facts
 from torchport.lint.checks.reads import wanted
@@ -22,7 +22,7 @@ RANKED: tuple[Verdict, ...] = ("", "unseen", "best", "local", "agreed")
 CLOCKS = ("time.time", "time.monotonic", "time.perf_counter", "time.process_time", "datetime.datetime.now",
           "datetime.datetime.utcnow", "timeit.default_timer")  # fmt: skip
 MEMORY = ("mem_get_info", "memory_allocated", "max_memory_allocated", "memory_reserved", "virtual_memory")
-AGREES = re.compile(
+AGREES = pattern(
     r"reduce|gather|broadcast|bcast|synchroni|(^|_)sync(_|$)|across|consensus|agree|(^|_)dist(ributed)?_|_dist(ributed)?$"
 )
 """What functions are called whose result is the same in all processes."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Callable, Iterable
 from functools import cached_property
 
 from torchport.analysis.names import chain
 from torchport.analysis.reaching import LOOPS
 from torchport.analysis.scopes import FUNCTIONS
+from torchport.lazy import words
 from torchport.lint.checks.facts import facts
 from torchport.rewrite.context import Context
 
@@ -27,15 +27,14 @@ NAMES = (*(DIST + name for name in OF_TORCH), *(XLA + name for name in OF_XLA))
 METHODS = ("wait_for_everyone", "gather_for_metrics")
 """Of an Accelerator; no other class has them."""
 DDP = ("torch.nn.parallel.DistributedDataParallel", "torch.distributed.fsdp.FullyShardedDataParallel")
-RANK = re.compile(r"(^|_)(rank|ordinal)$", re.IGNORECASE)
-FIRST = re.compile(
+RANK = words(r"(^|_)(rank|ordinal)$")
+FIRST = words(
     r"^_?(is_?)?(local_|global_|world_)?(main|master|rank_?zero|rank_?0|chief|root|primary)(_(process|rank|ordinal|proc|node|worker))?$"
     r"|^is_(global|rank|node)_zero$",
-    re.IGNORECASE,
 )
 """What says of a process that it is the first one."""
 
-SEVERAL = re.compile(r"distributed|initialized|world|ddp|dist\.|num_(gpu|proc)", re.IGNORECASE)
+SEVERAL = words(r"distributed|initialized|world|ddp|dist\.|num_(gpu|proc)")
 """In a test that asks whether there are several processes at all."""
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
 from torchport.analysis.hot import STEPS
 from torchport.analysis.index import keyword
 from torchport.analysis.names import chain
+from torchport.lazy import words
 from torchport.lint.checks.facts import Facts, facts, report
 from torchport.lint.checks.varying import loop_of
 from torchport.model import Finding, Rule
@@ -23,7 +23,7 @@ KEEPS = frozenset(
      "transpose", "type", "unsqueeze", "view")
 )  # fmt: skip
 """Methods between the factory and the move that a tensor has on the device as well."""
-PLACE = re.compile(r"(^|_)(device|dev)\d?$", re.IGNORECASE)
+PLACE = words(r"(^|_)(device|dev)\d?$")
 DEFAULTS = ("set_default_device", "set_default_tensor_type")
 SMALL = 256
 """Elements up to which a copy is not worth a word outside of a step."""
