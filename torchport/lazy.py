@@ -71,10 +71,11 @@ def load_when_used(name: str) -> None:
 
 
 class _Unloaded(ModuleType):
-    """``importlib.util.LazyLoader`` does the same, but up to Python 3.11 the import statement itself loads its modules."""
+    """``importlib.util.LazyLoader`` does the same, but up to Python 3.11 ``import`` itself loads what it holds back."""
 
     def __getattr__(self, name: str) -> Any:
         self.__class__ = ModuleType  # type: ignore[assignment]
-        assert self.__spec__ is not None and self.__spec__.loader is not None
+        assert self.__spec__ is not None
+        assert self.__spec__.loader is not None
         self.__spec__.loader.exec_module(self)
         return getattr(self, name)

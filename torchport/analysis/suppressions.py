@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import io
 import re
-import tokenize
+import token as kinds
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from torchport.lazy import pattern
+
+if TYPE_CHECKING:
+    import tokenize
 
 MARK = "torchport:"
 COMMENT = pattern(r"#\s*torchport:\s*(?P<verb>[\w-]*)(?:\s*\[(?P<codes>[^\]]*)\])?(?P<reason>.*)", re.DOTALL)
@@ -16,7 +19,7 @@ SKIP_FILE = pattern(r"^[ \t]*#\s*torchport:\s*skip-file\b", re.MULTILINE)
 REASON = " \t:-\N{EM DASH}\N{EN DASH}"
 """What may stand before a reason."""
 VERBS = ("ignore", "skip-file")
-OPEN = frozenset({tokenize.NL, tokenize.COMMENT, tokenize.INDENT, tokenize.DEDENT, tokenize.NEWLINE, tokenize.ENCODING})
+OPEN = frozenset({kinds.NL, kinds.COMMENT, kinds.INDENT, kinds.DEDENT, kinds.NEWLINE, kinds.ENCODING})
 
 
 class Suppression(NamedTuple):
@@ -66,10 +69,12 @@ def skips_file(text: str) -> bool:
 
 
 def _read(text: str) -> Iterator[Suppression]:
+    import tokenize  # few files have such a comment
+
     waiting: list[tuple[tokenize.TokenInfo, re.Match[str]]] = []
     code_line = 0
     for token in tokenize.generate_tokens(io.StringIO(text, newline="").readline):
-        if token.type == tokenize.COMMENT:
+        if token.type == kinds.COMMENT:
             if match := COMMENT.search(token.string):
                 if code_line == token.start[0]:
                     yield _suppression(token, match, code_line)

@@ -6,6 +6,8 @@ import gc
 import os
 import sys
 
+NOT_NEEDED = ("inspect", "ipaddress")
+"""What click and pathlib import, though a run without an error uses nothing of it."""
 MANY = 100_000
 """New objects between two searches for cycles: Python's 700 makes it search some fifty times while modules load."""
 
@@ -21,7 +23,8 @@ def main() -> int:
         return 0
     from torchport.lazy import load_when_used
 
-    load_when_used("inspect")  # click imports it, and a run without an error needs nothing of it
+    for name in NOT_NEEDED:
+        load_when_used(name)
     from torchport.cli.group import run
 
     return run(arguments)

@@ -9,8 +9,7 @@ from collections.abc import Sequence
 
 import click
 
-from torchport import __version__
-from torchport.cli.options import Group, Option
+from torchport.cli.options import VERSION, Group, option, show_version
 from torchport.cli.output import FAILED, prepare_streams, print_error, silence_stdout
 
 COMPLETION = "_TORCHPORT_COMPLETE"
@@ -53,7 +52,7 @@ class LazyGroup(Group):
 
 
 @click.command(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
-@click.version_option(__version__, "--version", "-V", message="torchport %(version)s", cls=Option)
+@option("--version", "-V", is_flag=True, is_eager=True, expose_value=False, callback=show_version, help=VERSION)
 def group() -> None:
     """Train PyTorch code written for NVIDIA GPUs on Google TPUs, without forking it.
 

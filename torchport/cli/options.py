@@ -1,6 +1,6 @@
-"""Options and commands of click that start without ``inspect``, which takes longer to load than a small file to read.
+"""Options and commands of click that start without ``inspect`` and ``locale``, which take their time to load.
 
-click uses it to take indents out of help texts, and those of torchport have none.
+click takes indents out of help texts and looks for translations; those of torchport have neither.
 """
 
 from __future__ import annotations
@@ -10,7 +10,10 @@ from typing import Any
 
 import click
 
+from torchport import __version__
+
 HELP = "Show this message and exit."
+VERSION = "Show the version and exit."
 
 
 class Option(click.Option):
@@ -44,6 +47,13 @@ class Group(_WithHelp, click.Group):
 def _show_help(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
     if wanted and not ctx.resilient_parsing:
         click.echo(ctx.get_help(), color=ctx.color)
+        ctx.exit()
+
+
+def show_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    """What ``--version`` does among other options."""
+    if wanted and not ctx.resilient_parsing:
+        click.echo(f"torchport {__version__}", color=ctx.color)
         ctx.exit()
 
 

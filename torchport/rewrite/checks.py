@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import tokenize
 import warnings
 
 from torchport.analysis.build import build
@@ -25,6 +24,8 @@ def fault(before: str, old: Tree, after: str, new: Tree, path: str, commented: b
 
     Comments are compared only where an edit took away or put in a ``#``: no other edit can change one.
     """
+    import tokenize  # a file that stays as it is needs none
+
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

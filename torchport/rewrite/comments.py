@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import io
-import tokenize
 
 
 def comments(text: str) -> list[str]:
     """All comments, sorted: an edit may move one, never lose it. Raises tokenize.TokenError or SyntaxError."""
+    import tokenize  # a file that stays as it is needs none
+
     tokens = tokenize.generate_tokens(io.StringIO(text, newline="").readline)
     return sorted(token.string for token in tokens if token.type == tokenize.COMMENT)
