@@ -1,13 +1,15 @@
-"""Patterns that are compiled at their first use do what compiled ones do."""
+"""Patterns and modules that are made at their first use do what others do."""
 
 from __future__ import annotations
 
 import copy
 import re
+import subprocess
+import sys
 
 import pytest
 
-from torchport.lazy import METHODS, pattern
+from torchport.lazy import METHODS, pattern, words
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -36,3 +38,33 @@ def test_bytes_and_errors() -> None:
     with pytest.raises(AttributeError, match="flags"):
         pattern("a").flags  # noqa: B018
     assert copy.copy(pattern("a")).search("a")
+
+
+@pytest.mark.parametrize("text", ["optimizer", "my_Optimizer", "OPTIMIZER", "optimizers", "x", ""])
+def test_words_are_found_in_capitals_as_well(text: str) -> None:
+    ours, theirs = words(r"(^|_)optimizer$"), re.compile(r"(^|_)optimizer$", re.IGNORECASE)
+    assert bool(ours.search(text)) == bool(theirs.search(text))
+    assert bool(ours.fullmatch(text)) == bool(theirs.fullmatch(text))
+
+
+def python(program: str) -> str:
+    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.strip()
+
+
+HELD_BACK = "import sys; from torchport.lazy import load_when_used; sys.modules.pop('colorsys', None); "
+HELD_BACK += "load_when_used('colorsys'); import colorsys; "
+
+
+def test_a_module_is_loaded_when_something_of_it_is_used() -> None:
+    told = "'ONE_THIRD' in vars(colorsys)"
+    assert python(f"{HELD_BACK} print({told}); colorsys.rgb_to_hsv(1, 0, 0); print({told})") == "False\nTrue"
+    assert python(f"{HELD_BACK} from colorsys import rgb_to_hsv; print(rgb_to_hsv(1, 0, 0))") == "(0.0, 1.0, 1)"
+    assert python(
+        f"{HELD_BACK} print(getattr(colorsys, 'nothing', 'nothing'), colorsys is sys.modules['colorsys'])"
+    ) == ("nothing True")
+
+
+def test_a_module_that_is_loaded_already_or_does_not_exist_is_left_alone() -> None:
+    program = "import sys, math; from torchport.lazy import load_when_used; "
+    program += "load_when_used('math'); load_when_used('no_such_module'); "
+    assert python(f"{program} print(sys.modules['math'] is math, 'no_such_module' in sys.modules)") == "True False"

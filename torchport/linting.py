@@ -5,24 +5,26 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from torchport import __version__
 from torchport.analysis.project import Collector, ProjectFacts, may_hold, own_cuda
 from torchport.catalog.load import for_target
 from torchport.catalog.prefilter import Prefilter, SettingsFilter
-from torchport.lint.baseline import Baseline
 from torchport.lint.cache import Cache, found_of, key_of
 from torchport.lint.work import Found, Linted, Row, Task, Work, digest_of, finding_of, problem_of
 from torchport.model import FileResult, Problem, Rule, Target
 from torchport.pipeline import Progress, in_processes, no_progress, wanted, write_changed
-from torchport.project.changes import ChangedLines, changed_lines
 from torchport.project.config import Config, FileRules
 from torchport.project.files import PLAIN, FoundFile, find_files, kind_of
 from torchport.project.settings import read_settings
 from torchport.project.source import UTF16_BOMS, is_generated, read_bytes
 from torchport.report.findings import Report
 from torchport.report.text import count
+
+if TYPE_CHECKING:
+    from torchport.lint.baseline import Baseline
+    from torchport.project.changes import ChangedLines
 
 FEW = 20
 """Files up to which it is found out here that one concerns no rule: nothing has to be started for it."""
@@ -68,7 +70,7 @@ def lint(
     Raises GitError where ``since`` cannot be compared with.
     """
     report = Report({rule.code: rule for rule in rules}, options.target, written=options.write)
-    changed = changed_lines(paths, options.since) if options.since else None
+    changed = _changed(paths, options.since) if options.since else None
     files = _found_files(paths, options, report)
     for path, linted in _Walk(rules, options, changed, report).results(files, progress):
         result = _result(path, linted, report)
@@ -80,6 +82,12 @@ def lint(
         write_changed(report, paths, allow_dirty=options.allow_dirty)
     _narrow(report, paths, options, changed)
     return report
+
+
+def _changed(paths: Sequence[str], since: str) -> ChangedLines:
+    from torchport.project.changes import changed_lines
+
+    return changed_lines(paths, since)
 
 
 def _found_files(paths: Sequence[str], options: LintOptions, report: Report) -> list[FoundFile]:
@@ -202,7 +210,9 @@ class _Walk:
             every=options.every,
         )
         tasks = [Task(file.path, options.stdin) for file, _ in files]
-        results = in_processes(Work(linter, self.report.rules), tasks, options.jobs, progress)
+        results = in_processes(
+            Work(linter, self.report.rules, named=self.cache is not None), tasks, options.jobs, progress
+        )
         for (file, key), result in zip(files, results, strict=True):
             if self.cache and not isinstance(result, Problem) and self.key(file, result.digest, facts) == key:
                 self.cache.put(key, list(result.found))

@@ -159,3 +159,29 @@ def test_a_broken_catalogue_is_one_line(tmp_path: Path) -> None:
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
     assert line.startswith("error: bad.toml:1: TP101: ")
+
+
+NO_SPACE = Path("/dev/full")
+
+
+@pytest.mark.skipif(not NO_SPACE.exists(), reason="there is no /dev/full here")
+@pytest.mark.parametrize("argument", ["--version", "rules"])
+def test_output_that_cannot_be_written_fails_in_one_line(argument: str) -> None:
+    with NO_SPACE.open("w") as full:
+        command = [sys.executable, "-m", "torchport", argument]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (2, "error: cannot go on: [Errno 28] No space left on device\n")
+
+
+@pytest.mark.parametrize("argument", ["--version", "rules"])
+def test_a_closed_output_is_no_mistake(argument: str) -> None:
+    command = f"{sys.executable} -m torchport {argument} >&-"
+    done = subprocess.run(["sh", "-c", command], stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_profiler_sees_the_end_of_a_run() -> None:
+    program = "import sys; from torchport.cli import console; sys.argv = ['torchport', '-V']; "
+    program += "sys.setprofile(lambda *_: None); import atexit; atexit.register(print, 'end'); console()"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.splitlines()[1:]) == (0, ["end"])

@@ -148,7 +148,7 @@ def _merged(reports: Sequence[Report]) -> Report:
 
 def _print(report: Report, stdin: bytes | None, options: dict[str, Any]) -> None:
     from torchport.report import text
-    from torchport.report.formats import render, statistics, summary
+    from torchport.report.formats import render
 
     for note in report.notes:
         print_note(note)
@@ -164,10 +164,14 @@ def _print(report: Report, stdin: bytes | None, options: dict[str, Any]) -> None
         after = next((file.after for file in report.files if file.after is not None), None)
         print_bytes(stdin if after is None else after)
     if options["statistics"]:
+        from torchport.report.formats import statistics
+
         print_lines(statistics.render(report, style, name), err=to_stderr)
     else:
         print_lines(render(report, name, style), err=to_stderr)
     if name == "concise" and not options["statistics"]:
+        from torchport.report.formats import summary
+
         print_lines(summary.summary(report, style_for(sys.stderr)), err=True)
 
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from torchport.model import Edit, Finding, Problem, Rule
 from torchport.project.files import is_plain
-from torchport.project.notebook import read_notebook
 from torchport.project.settings import read_settings, text_of
 from torchport.project.source import Source, decode, encoded, read_bytes
 
@@ -99,10 +98,10 @@ class Linted(NamedTuple):
 
 
 class Work:
-    """The work of one process: picklable, so that it can be sent to a worker once."""
+    """The work of one process: picklable, so that it can be sent to a worker once. ``named``: digests are wanted."""
 
-    def __init__(self, linter: Linter, rules: Mapping[str, Rule]) -> None:
-        self.linter, self.rules = linter, rules
+    def __init__(self, linter: Linter, rules: Mapping[str, Rule], *, named: bool = True) -> None:
+        self.linter, self.rules, self.named = linter, rules, named
 
     def __call__(self, task: Task) -> Linted:
         """Lint one file in memory."""
@@ -112,12 +111,12 @@ class Work:
             return Linted(Found([], [[data.message, data.line]]))
         if plain:
             outcome = self.linter.finder.read(task.path, text_of(data))
-            return Linted(Found(self.rows(outcome.left), [], outcome.silenced), digest_of(data))
+            return Linted(Found(self.rows(outcome.left), [], outcome.silenced), self.digest(data))
         if task.path.endswith(".ipynb"):
             return self.notebook(task.path, data)
         source = decode(task.path, data)
         if isinstance(source, Problem):
-            return Linted(Found([], [[source.message, source.line]]), digest_of(data))
+            return Linted(Found([], [[source.message, source.line]]), self.digest(data))
         outcome = self.linter(source)
         problems = outcome.problems
         after = None
@@ -129,13 +128,15 @@ class Work:
                 after = new
         found = Found(self.rows(outcome.left), [[p.message, p.line] for p in problems], outcome.silenced)
         fixed = tuple(self.rows(outcome.applied)) if after is not None else ()
-        return Linted(found, digest_of(data), fixed, data if after is not None else b"", after)
+        return Linted(found, self.digest(data), fixed, data if after is not None else b"", after)
 
     def notebook(self, path: str, data: bytes) -> Linted:
         """Lint the code cells of a notebook as one source, and say of each finding in which cell it is."""
+        from torchport.project.notebook import read_notebook
+
         book = read_notebook(data)
         if isinstance(book, Problem):
-            return Linted(Found([], [[book.message, 0]]), digest_of(data))
+            return Linted(Found([], [[book.message, 0]]), self.digest(data))
         outcome = self.linter.find(Source(path, book.text, "utf-8", False))
         placed = []
         for finding in outcome.left:
@@ -146,7 +147,11 @@ class Work:
         problems = [
             [f"cell {book.place(p.line)[0]}, line {book.place(p.line)[1]}: {p.message}", 0] for p in outcome.problems
         ]
-        return Linted(Found(self.rows(placed), problems, outcome.silenced), digest_of(data))
+        return Linted(Found(self.rows(placed), problems, outcome.silenced), self.digest(data))
+
+    def digest(self, data: bytes) -> str:
+        """What names a content in the cache, where there is one."""
+        return digest_of(data) if self.named else ""
 
     def rows(self, findings: Sequence[Finding]) -> list[Row]:
         """Findings in their short form, in order."""

@@ -7,7 +7,6 @@ from typing import Literal
 
 from torchport.model import Effect, FileResult, Finding, Problem, Rule, Target
 from torchport.project.files import is_plain
-from torchport.project.notebook import read_notebook
 from torchport.project.settings import text_of
 from torchport.project.source import decode, read_bytes
 from torchport.report.text import printable
@@ -112,6 +111,8 @@ class Report:
 def lines_of(path: str, data: bytes) -> dict[int, list[str]]:
     """The lines of a file, split at line feeds, by the cell of a notebook or 0; none where it cannot be read."""
     if path.endswith(".ipynb"):
+        from torchport.project.notebook import read_notebook
+
         book = read_notebook(data)
         cells: dict[int, list[str]] = {}
         if not isinstance(book, Problem):
