@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import importlib
 import io
 import logging
@@ -131,6 +132,20 @@ def capture() -> None:
         pass
 
 
+def on_device(tensor: torch.Tensor) -> bool:
+    return tensor.device.type == shim.device().type
+
+
+def typed(name: str) -> bool:
+    """Whether the tensor type makes tensors of its dtype on the device, of numbers and of a size, and knows them."""
+    kind, on_cpu = getattr(shim, name), getattr(torch, name)
+    made = kind([1, 0])
+    right = made.dtype == on_cpu.dtype and made.tolist() == [1, 0] and kind(2, 3).shape == (2, 3)
+    other = torch.zeros(1, dtype=torch.complex64)
+    known = isinstance(made, kind) == (made.device.type == shim.accelerator_type())
+    return right and on_device(made) and known and not isinstance(other, kind)
+
+
 PROBES: dict[str, Callable[[], Any]] = {
     "device": lambda: torch.empty(1, device=shim.device()).device.type == shim.device().type,
     "device_string": lambda: shim.device_string("cuda") == str(shim.device()),
@@ -255,6 +270,8 @@ PROBES: dict[str, Callable[[], Any]] = {
     "set_default_tensor_type": lambda: shim.set_default_tensor_type("torch.FloatTensor") is None,
     "set_float32_matmul_precision": lambda: shim.set_float32_matmul_precision("highest") is None,
     "inference_mode": lambda: shim.inference_mode()(double)(torch.ones(2).to(device())).tolist() == [2, 2],
+    **{f"{kind}Tensor": functools.partial(typed, f"{kind}Tensor") for kind in support.TENSORS},
+    "as_type": lambda: on_device(shim.as_type(torch.ones(2), shim.FloatTensor)),
     "install": lambda: True,  # test_patching.py has programs of its own for both
     "uninstall": lambda: shim.uninstall() is None,
     "OutOfMemoryError": lambda: issubclass(shim.OutOfMemoryError, Exception),
@@ -293,7 +310,7 @@ def test_every_public_name_of_a_module_is_in_the_table() -> None:
     """A function or class that is meant for users stands in the table; helpers of the shim itself are named here."""
     helpers = {
         "backend", "available_backends", "mark_steps", "cuda_only", "raise_cuda_only", "is_out_of_memory", "is_chosen",
-        "out_of_memory_error", "checkpoint_on_xla", "installed",
+        "out_of_memory_error", "checkpoint_on_xla", "installed", "TensorType", "made",
     }  # fmt: skip
     for module in sorted(set(support.HOMES.values())):
         tree = ast.parse(Path(importlib.import_module(f"torchport.shim.{module}").__file__ or "").read_text())

@@ -9,6 +9,7 @@ from torchport.lazy import pattern
 from torchport.model import Finding, Rule
 from torchport.rewrite.context import Context
 from torchport.rewrite.cst import argument, change_call, change_method
+from torchport.rewrite.kept_types import kept_types
 from torchport.rewrite.statements import replacement
 
 TYPE = pattern(r"torch\.cuda\.(\w+)Tensor")
@@ -66,6 +67,8 @@ def _classes(rule: Rule, context: Context) -> Iterator[Finding]:
         elif call.args == [node] and isinstance(call.func, ast.Attribute) and call.func.attr == "type":
             context.claimed.add(node)
             yield _typed(rule, context, call, dtype)
+    if context.spell.portable:
+        yield from kept_types(rule, context, CLASSES)
 
 
 def _maker(context: Context, call: ast.Call) -> str:

@@ -131,6 +131,19 @@ if TYPE_CHECKING:
         set_stream,
         stream,
     )
+    from torchport.shim.tensor_types import (
+        BFloat16Tensor,
+        BoolTensor,
+        ByteTensor,
+        CharTensor,
+        DoubleTensor,
+        FloatTensor,
+        HalfTensor,
+        IntTensor,
+        LongTensor,
+        ShortTensor,
+        as_type,
+    )
 else:
 
     def __getattr__(name: str) -> Any:
@@ -153,19 +166,30 @@ def __dir__() -> list[str]:
 
 __all__ = [
     "AcceleratorError",
+    "BFloat16Tensor",
+    "BoolTensor",
+    "ByteTensor",
     "CUDAGraph",
+    "CharTensor",
     "CudaOnlyError",
     "DataParallel",
     "DeferredCudaCallError",
+    "DoubleTensor",
     "Event",
+    "FloatTensor",
     "Generator",
     "GradScaler",
+    "HalfTensor",
+    "IntTensor",
+    "LongTensor",
     "OutOfMemoryError",
+    "ShortTensor",
     "Stream",
     "StreamContext",
     "accelerator_backend",
     "accelerator_type",
     "amp_definitely_not_available",
+    "as_type",
     "autocast",
     "backend",
     "can_device_access_peer",

@@ -40,6 +40,7 @@ def _row(names: str, what: str, cpu: str = "same", xla: str = "same", tpu: str =
     return Row(tuple(names.split()), what, cuda, cpu, xla, tpu or xla)
 
 
+TENSORS = ("BFloat16", "Bool", "Byte", "Char", "Double", "Float", "Half", "Int", "Long", "Short")
 GROUPS = (
     Group(
         "devices",
@@ -367,6 +368,19 @@ GROUPS = (
             ),
             _row("set_float32_matmul_precision", "the precision of products", "same", "emulated", "same"),
             _row("inference_mode", "torch.inference_mode", "same", "emulated: no_grad", "same"),
+        ),
+    ),
+    Group(
+        "tensor_types",
+        "Tensor types",
+        (
+            _row(
+                " ".join(f"{kind}Tensor" for kind in TENSORS),
+                "torch.cuda.FloatTensor and its like, for a type that is kept in a name",
+                "emulated: makes tensors; none is an instance",
+                "emulated: makes tensors on the device",
+            ),
+            _row("as_type", "`tensor.type(kept)`", "same", "emulated: moves to the device"),
         ),
     ),
     Group(

@@ -10,7 +10,7 @@ import torch
 from torchport import shim
 from torchport.shim.patching.mapping import Wrappers, called_by_torch, shown
 from torchport.shim.patching.registry import Patches
-from torchport.shim.patching.tables import TENSOR_TYPES
+from torchport.shim.tensor_types import NAMES, TensorType, made
 
 if TYPE_CHECKING:
     from torchport.shim.patching.session import Session
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def put(session: Session, patches: Patches) -> None:
     """Replace ``.cuda()``, ``.type()``, ``.pin_memory()``, ``.is_cuda`` and torch.cuda.FloatTensor and its like."""
     make = Wrappers(session)
-    types = {name: _tensor_type(name, make) for name in TENSOR_TYPES}
+    types = {name: _tensor_type(name, make) for name in NAMES}
     for name, ours in types.items():
         patches.put(torch.cuda, name, make.by_value(ours))
 
@@ -90,21 +90,11 @@ def put(session: Session, patches: Patches) -> None:
 
 
 def _tensor_type(name: str, make: Wrappers) -> Any:
-    """What stands for torch.cuda.FloatTensor and its like: makes tensors of the device, and knows them."""
-    on_cpu = getattr(torch, name)
+    """What stands for torch.cuda.FloatTensor and its like; it says so where it makes a tensor."""
 
-    class TensorType(type):
-        dtype = on_cpu.dtype
-
-        def __instancecheck__(cls, instance: object) -> bool:
-            return (
-                isinstance(instance, torch.Tensor)
-                and instance.dtype == cls.dtype
-                and instance.device.type == shim.device().type
-            )
-
+    class Told(TensorType):
         def __call__(cls, *args: Any, **kwargs: Any) -> torch.Tensor:
             make.same(f"torch.cuda.{name}()", f"torch.{name}().to({shown(shim.device())})")
-            return on_cpu(*args, **kwargs).to(shim.device())
+            return super().__call__(*args, **kwargs)
 
-    return TensorType(name, (), {"__module__": "torch.cuda"})
+    return made(name, Told)

@@ -108,11 +108,5 @@ ACCELERATOR = {
 }
 """Names of torch.accelerator, which does not know PyTorch/XLA, and the shim's answers, which are true."""
 
-TENSOR_TYPES = (
-    *("BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor", "HalfTensor"),
-    *("IntTensor", "LongTensor", "ShortTensor"),
-)
-"""torch.cuda's classes of tensors."""
-
 FUSED = ("Adagrad", "Adam", "AdamW", "SGD")
 """Optimizers of torch.optim that take ``fused=``."""
