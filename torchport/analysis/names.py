@@ -7,6 +7,26 @@ from typing import NamedTuple, cast
 
 from torchport.analysis.scopes import Binding, Scope, Tree
 
+OPTIMIZERS = (
+    *("adadelta", "adagrad", "adam", "adamax", "adamw", "asgd", "lbfgs", "nadam", "radam", "rmsprop", "rprop", "sgd"),
+    "sparse_adam",
+)
+MODULES = (
+    *("activation", "adaptive", "batchnorm", "channelshuffle", "container", "conv", "distance", "dropout", "flatten"),
+    *(
+        "fold",
+        "instancenorm",
+        "lazy",
+        "linear",
+        "loss",
+        "module",
+        "normalization",
+        "padding",
+        "pixelshuffle",
+        "pooling",
+    ),
+    *("rnn", "sparse", "transformer", "upsampling"),
+)
 SAME_MODULE = (
     ("torch.cuda.memory.", "torch.cuda."),
     ("torch.cuda.random.", "torch.cuda."),
@@ -24,12 +44,26 @@ SAME_MODULE = (
     ("torch.nn.parallel.DataParallel", "torch.nn.DataParallel"),
     ("torch.multiprocessing.spawn.spawn", "torch.multiprocessing.spawn"),
     ("torch.utils.data.dataloader.DataLoader", "torch.utils.data.DataLoader"),
-    ("torch.optim.adamw.", "torch.optim."),
-    ("torch.optim.adam.", "torch.optim."),
-    ("torch.optim.sgd.", "torch.optim."),
+    *((f"torch.optim.{module}.", "torch.optim.") for module in OPTIMIZERS),
     ("torch.serialization.", "torch."),
+    ("torch.functional.", "torch."),
+    ("torch.GradScaler", "torch.amp.GradScaler"),
+    *((f"torch.nn.modules.{module}.", "torch.nn.") for module in MODULES),
+    ("torch.nn.modules.", "torch.nn."),
+    ("torch.nn.parallel.scatter_gather.", "torch.nn.parallel."),
+    ("torch.nn.parallel.replicate.replicate", "torch.nn.parallel.replicate"),
+    ("torch.nn.parallel.parallel_apply.parallel_apply", "torch.nn.parallel.parallel_apply"),
+    ("torch.nn.parallel.data_parallel.data_parallel", "torch.nn.parallel.data_parallel"),
+    ("torch.nn.utils.clip_grad.", "torch.nn.utils."),
+    ("torch.nn.utils.spectral_norm.spectral_norm", "torch.nn.utils.spectral_norm"),
+    ("torch.nn.utils.weight_norm.weight_norm", "torch.nn.utils.weight_norm"),
+    ("torch.multiprocessing.spawn.start_processes", "torch.multiprocessing.start_processes"),
+    ("torch.utils.data.sampler.", "torch.utils.data."),
+    ("torch.profiler.profiler.", "torch.profiler."),
+    ("torch.accelerator.memory.", "torch.accelerator."),
+    ("torch.distributed.tensor.device_mesh.", "torch.distributed.device_mesh."),
 )
-"""The same object under two names: PyTorch re-exports what its private submodules define."""
+"""The same object under two names: PyTorch re-exports what its submodules define. Longer beginnings come first."""
 _LONG = tuple(long for long, _ in SAME_MODULE)
 
 

@@ -10,10 +10,9 @@ from torchport.lint.checks.facts import facts, report
 from torchport.model import Finding, Rule
 from torchport.rewrite.context import Context
 
-WAITING = ("torch.optim.LBFGS", "torch.optim.Rprop", "torch.optim.lbfgs.LBFGS", "torch.optim.rprop.Rprop")
+WAITING = ("torch.optim.LBFGS", "torch.optim.Rprop")
 CLIPPING = (
     "torch.nn.utils.clip_grad_norm_",
-    "torch.nn.utils.clip_grad.clip_grad_norm_",
     "torch.nn.utils.get_total_norm",
 )
 LAWS = "torch.distributions."
