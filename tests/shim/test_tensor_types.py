@@ -57,3 +57,10 @@ def test_sizes_make_a_tensor_that_can_be_filled() -> None:
 def test_what_is_no_type_is_refused() -> None:
     with pytest.raises((TypeError, ValueError)):
         shim.as_type(torch.ones(1), 3)
+
+
+def test_the_name_of_its_type_is_taken_of_a_tensor_on_the_device() -> None:
+    x = torch.ones(2).to(shim.device())
+    kind = x.type()
+    assert shim.as_type(torch.tensor([1, 2]), kind).dtype == torch.float32
+    assert shim.as_type(torch.tensor([1, 2]), kind).device.type == x.device.type

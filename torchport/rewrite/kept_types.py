@@ -20,6 +20,7 @@ PASSING = (ast.IfExp, ast.BoolOp, ast.Tuple, ast.List)
 """What has the value of one of its parts, or holds it."""
 HALF = "torch.cuda.HalfTensor"
 STAYS = "a `.type(...)` that is given what holds it is left to a person, {}; the two change together"
+OWN_NAMES = "PyTorch/XLA does not take the names of its own types: write tensor.to(other)"
 BESIDE = "write shim.as_type(tensor, kind): something stands inside this call that would be lost"
 
 
@@ -33,6 +34,9 @@ def kept_types(rule: Rule, context: Context, classes: Iterable[str]) -> Iterator
             taken = node not in context.claimed and not found.doubt and _is_taken(context, node, held)
             if taken and found.name == name:
                 kept.append((node, ours))
+    for call in context.tree.calls:
+        if _asks(call):
+            _is_kept(context, call, held)
     _spread(context, held)
     casts = [*_casts(rule, context, held)]
     stays = next((cast for cast in casts if not cast.edits), None)
@@ -43,6 +47,44 @@ def kept_types(rule: Rule, context: Context, classes: Iterable[str]) -> Iterator
         else:
             yield context.rewrite(rule, cuda, New(cuda, ours.removeprefix("torchport.")), group=GROUP)
     yield from casts if stays is None else [cast for cast in casts if not cast.edits]
+
+
+def _asks(node: ast.AST) -> bool:
+    """``x.type()``: the name of its type, with the device in it."""
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "type"
+        and not (node.args or node.keywords)
+    )
+
+
+def names_of_types(rule: Rule, context: Context) -> Iterator[Finding]:
+    """``dtype = x.type()`` and then ``y.type(dtype)``, for PyTorch/XLA alone: nothing there takes such a name."""
+    held: set[str] = set()
+    for call in context.tree.calls if context.target == "xla" else ():
+        if _asks(call):
+            _is_kept(context, call, held)
+    _spread(context, held)
+    for cast in _casts(rule, context, held):
+        yield context.at(rule, cast.start, cast.end, OWN_NAMES)
+
+
+def types_of_others(rule: Rule, context: Context) -> Iterator[Finding]:
+    """``x.type(y.type())`` becomes ``x.to(y)``: PyTorch/XLA does not take the names of its own types."""
+    for call in context.tree.calls if context.target != "tpu" else ():
+        if not (isinstance(call.func, ast.Attribute) and call.func.attr == "type" and len(call.args) == 1):
+            continue
+        asked = call.args[0]
+        if not (isinstance(asked, ast.Call) and _asks(asked) and isinstance(asked.func, ast.Attribute)):
+            continue
+        other, text = asked.func.value, context.text
+        end, last, after = (text.span(node)[1] for node in (call.func, asked, other))
+        if text.bytes[after:last].translate(None, BLANKS) != b".type()" or text.bytes[end - 4 : end] != b"type":
+            yield context.leave(rule, call, OWN_NAMES)
+            continue
+        edits = [Edit(end - 4, end, "to"), Edit(after, last, "")]
+        yield context.edited(rule, call, edits, f"....to({context.source(other)})")
 
 
 def _is_taken(context: Context, node: ast.expr, held: set[str]) -> bool:

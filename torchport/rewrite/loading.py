@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from torchport.model import Finding, Rule
+from torchport.model import Finding, Review, Rule
 from torchport.rewrite.context import Context, New
 from torchport.rewrite.cst import argument, change_call, keyword_of, with_keyword
 from torchport.rewrite.precision import starred
@@ -64,7 +64,8 @@ def load(rule: Rule, context: Context) -> Iterator[Finding]:
         elif not (isinstance(call, ast.Call) and called and not starred(call)):
             yield context.leave(rule, node, 'whether it is given map_location is not seen here; it has to be "cpu"')
         else:
-            yield _to_the_cpu(rule, context, call, found.doubt)
+            review: Review | None = None if _fills_a_model(context, call) else "read"
+            yield _to_the_cpu(rule, context, call, found.doubt)._replace(review=review or rule.review)
 
 
 def load_elsewhere(rule: Rule, context: Context) -> Iterator[Finding]:
@@ -82,20 +83,32 @@ def load_elsewhere(rule: Rule, context: Context) -> Iterator[Finding]:
 
 
 def _fills_a_model(context: Context, call: ast.Call) -> bool:
-    """Whether what is loaded is handed to ``load_state_dict``, as it is, by its name or a part of it."""
-    whole: ast.AST = call
-    while isinstance(parent := context.tree.parents[whole], ast.Subscript) and parent.value is whole:
-        whole = parent
-    if isinstance(parent, ast.Call) and isinstance(parent.func, ast.Attribute):
-        return parent.func.attr == "load_state_dict"
-    if not isinstance(parent, ast.Assign) or not isinstance(parent.targets[0], ast.Name):
-        return False
-    name, function = parent.targets[0].id, context.tree.function(call)
+    """Whether what is loaded is handed to ``load_state_dict``, as it is, by its name or by what is made of it."""
+    for whole in context.tree.ancestors(call):
+        if (
+            isinstance(whole, ast.Call)
+            and isinstance(whole.func, ast.Attribute)
+            and whole.func.attr == "load_state_dict"
+        ):
+            return True
+        if isinstance(whole, ast.stmt):
+            break
+    names = {n.id for target in getattr(whole, "targets", ()) for n in ast.walk(target) if isinstance(n, ast.Name)}
+    function, before = context.tree.function(call), 0
+    assigns = [a for a in context.tree.every(ast.Assign) if context.tree.function(a) is function] if names else []
+    while before != len(names):
+        before = len(names)
+        for assign in assigns:
+            if not names.isdisjoint(_read_in(assign.value)):
+                names |= {n.id for target in assign.targets for n in ast.walk(target) if isinstance(n, ast.Name)}
     return any(
-        context.tree.function(filled) is function
-        and any(isinstance(n, ast.Name) and n.id == name for a in filled.args for n in ast.walk(a))
+        context.tree.function(filled) is function and any(not names.isdisjoint(_read_in(a)) for a in filled.args)
         for filled in context.tree.calls_of("load_state_dict")
     )
+
+
+def _read_in(node: ast.expr) -> set[str]:
+    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
 
 
 def _to_the_cpu(rule: Rule, context: Context, call: ast.Call, doubt: str, position: int = 1) -> Finding:

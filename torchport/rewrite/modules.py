@@ -18,6 +18,10 @@ TIED = (
     "the move to the device makes new parameters, so these two come apart; {} would keep them, but {} raises under it: "
     "tie them again after the move"
 )
+BACK = (
+    "the module comes back with new parameters, and the optimizer that was made before goes on with the old ones; save "
+    "{{name: value.cpu() for name, value in module.state_dict().items()}} and leave the module where it is"
+)
 EARLY = "the move on {} makes new parameters, and this optimizer goes on with the old ones; build it after the move"
 BATCH_NORMS = tuple(
     f"torch.nn.{name}"
@@ -42,16 +46,22 @@ AUTOCASTS = ("torch.autocast", "torch.amp.autocast", "torch.cuda.amp.autocast")
 
 def new_parameters(rule: Rule, context: Context) -> Iterator[Finding]:
     """Tied weights, and optimizers built before the move: one switch of PyTorch keeps the objects."""
-    found = [*_ties(context), *_early_optimizers(context)]
+    found = [*_ties(context), *_early_optimizers(context), *_round_trips(context)]
     if not found or any(True for _ in context.calls(SWITCH)):
         return
     why = _breaks(context)
     for node, moved in found:
         if why:
-            text = EARLY.format(line_mark(moved.lineno)) if moved is not None else TIED.format(SWITCH, why)
+            text = _reason(node, moved, why)
             yield context.leave(rule, node, text)
         else:
             yield _switched(rule, context, node)
+
+
+def _reason(node: ast.stmt, moved: ast.stmt | None, why: str) -> str:
+    if moved is None:
+        return TIED.format(SWITCH, why)
+    return BACK.format() if moved is node else EARLY.format(line_mark(moved.lineno))
 
 
 def _breaks(context: Context) -> str:
@@ -96,6 +106,26 @@ def _ties(context: Context) -> Iterator[tuple[ast.stmt, None]]:
             and context.qualify(value) is None
         ):
             yield assign, None
+
+
+def _round_trips(context: Context) -> Iterator[tuple[ast.stmt, ast.stmt]]:
+    """``torch.save(net.cpu().state_dict(), path)`` and then ``net.cuda()`` in one function: a module, not a tensor."""
+    for call, func in context.methods("cpu"):
+        module, taken = chain(func.value), context.tree.parents[call]
+        if not module or not (isinstance(taken, ast.Expr) or getattr(taken, "attr", "") == "state_dict"):
+            continue
+        around = context.tree.function(call)
+        for later, attribute in context.methods("cuda", "to"):
+            statement = context.tree.parents[later]
+            if (
+                isinstance(statement, ast.Expr)
+                and later.lineno > call.lineno
+                and chain(attribute.value) == module
+                and _moves(later, module)
+                and context.tree.function(later) is around
+            ):
+                yield statement, statement
+                break
 
 
 def _early_optimizers(context: Context) -> Iterator[tuple[ast.stmt, ast.stmt]]:

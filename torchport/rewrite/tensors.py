@@ -9,7 +9,7 @@ from torchport.lazy import pattern
 from torchport.model import Finding, Rule
 from torchport.rewrite.context import Context
 from torchport.rewrite.cst import argument, change_call, change_method
-from torchport.rewrite.kept_types import kept_types
+from torchport.rewrite.kept_types import kept_types, names_of_types, types_of_others
 from torchport.rewrite.statements import replacement
 
 TYPE = pattern(r"torch\.cuda\.(\w+)Tensor")
@@ -28,6 +28,8 @@ CLASSES = {f"torch.cuda.{name}Tensor": dtype for name, dtype in DTYPES.items()}
 def type_string(rule: Rule, context: Context) -> Iterator[Finding]:
     """``x.type("torch.cuda.FloatTensor")`` becomes ``x.to(shim.device(), torch.float32)``; also the class itself."""
     yield from _classes(rule, context)
+    yield from types_of_others(rule, context)
+    yield from names_of_types(rule, context)
     for node in context.tree.strings:
         match = TYPE.fullmatch(str(node.value)) if isinstance(node, ast.Constant) else None
         if match is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import torch
 
@@ -40,11 +40,22 @@ def made(name: str, kind: type[TensorType] = TensorType) -> TensorType:
 def as_type(value: Movable, dtype: Any, non_blocking: bool = False) -> Movable:
     """``value.type(dtype)`` of a tensor or a module, where ``dtype`` may also be a tensor type of the shim.
 
-    Then it moves to the device. Raises TypeError where ``dtype`` is neither a dtype nor a tensor type.
+    With one, or with what ``tensor.type()`` says of a tensor of the device (PyTorch/XLA does not take its own
+    "torch.xla.FloatTensor"), it moves to the device. Raises TypeError where ``dtype`` is no dtype or tensor type.
     """
-    if isinstance(dtype, TensorType):
-        return value.to(device(), dtype.dtype, non_blocking=non_blocking)
-    return value.type(dtype) if isinstance(value, torch.nn.Module) else value.type(dtype, non_blocking)
+    wanted = _dtype_on_device(dtype)
+    if wanted is not None:
+        return value.to(device(), wanted, non_blocking=non_blocking)
+    return value.type(dtype, non_blocking) if non_blocking else value.type(dtype)
+
+
+def _dtype_on_device(kind: Any) -> torch.dtype | None:
+    if isinstance(kind, TensorType):
+        return kind.dtype
+    place, _, name = kind.rpartition(".") if isinstance(kind, str) else ("", "", "")
+    if name in NAMES and backend().native is None and place in ("torch.cuda", f"torch.{device().type}"):
+        return cast(torch.dtype, getattr(torch, name).dtype)
+    return None
 
 
 def __getattr__(name: str) -> Any:
