@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable
+import itertools
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from torchport.analysis.devices import NAMED
+from torchport.analysis import parts
 from torchport.analysis.names import chain, qualify
+from torchport.analysis.parts import Loop, in_one_call, word_of
 from torchport.analysis.scopes import FUNCTIONS, Tree, walk
 from torchport.lazy import words
 
 OPTIMIZER = words(r"optim|(^|_)opt[a-z]?($|_|\d)|optimizer|scaler|(^|_)sgd|(^|_)adam")
-ONE = words(r"(^|_)(opt|optim|optimizer)[a-z]?\d?$")
-OPTIMIZERS = words(r"optim\w*s$|(^|_)opts$")
 DRIVER = words(r"accelerator|engine|fabric|manager")
 TAKES_STEP = words(r"(^|_)(optimi[sz]e|optim\w*_step|step_optim\w*|take_step)$")
 LOSS = words(r"(^|_)loss$")
 SCHEDULER = words(r"sched|warmup|lr_")
 LOADER = words(r"loader|(^|_)dl($|_)|batches")
+EVALUATES = words(r"eval|valid|test|infer|predict|sampl|generat|metric")
 COLLECTS = frozenset(("append", "extend", "update", "add", "isinstance", "setattr", "print", "len"))
 STATE = frozenset(
     ("values", "items", "keys", "parameters", "buffers", "named_parameters", "named_buffers", "modules", "state_dict")
 )
-Loop = ast.For | ast.AsyncFor | ast.While
 BOUNDARY = frozenset(
     (
         "torchport.shim.sync",
@@ -48,21 +48,19 @@ def step_loops(tree: Tree) -> tuple[list[Step], list[ast.Call]]:
     found: dict[ast.AST, Step] = {}
     homeless: list[ast.Call] = []
     for call in steps:
-        loops = _loops_around(tree, call, set(), _over_optimizers)
+        loops = _loops_around(tree, call, set(), parts.over_optimizers)
         if not loops and not _hands_on(tree, call):
             homeless.append(call)
         for loop in loops:
             found[loop] = Step(loop, call)
     taken = set(found)
     for call in backward:
-        for loop in _loops_around(tree, call, set(), _over_settings):
+        for loop in _loops_around(tree, call, set(), parts.within_step):
             if not _meets(tree, loop, found) and not _run_in(tree, loop, taken, set()):
                 found[loop] = Step(loop, call)
-    batches = _batch_loops(tree)
-    for loop in tree.loops:
-        batch = loop in batches or _evaluates(tree, loop)
-        if batch and not _meets(tree, loop, found) and not _is_part(tree, loop, taken):
-            found[loop] = Step(loop, loop)
+    for loop, sign in _over_batches(tree):
+        if not _meets(tree, loop, found) and not _is_part(tree, loop, taken):
+            found[loop] = Step(loop, sign)
     # A loop around a step loop that is itself one would mark a step twice.
     inner = [s for s in found.values() if not any(o is not s and _inside(tree, o.loop, s.loop) for o in found.values())]
     return sorted(inner, key=lambda s: s.loop.lineno), homeless
@@ -73,10 +71,35 @@ def _meets(tree: Tree, loop: Loop, steps: Iterable[ast.AST]) -> bool:
     return any(_inside(tree, step, loop) or _inside(tree, loop, step) for step in steps)
 
 
+def _over_batches(tree: Tree) -> Iterator[tuple[Loop, Loop]]:
+    """Loops over batches, and the loops that show it: where these turn over pieces of one batch, those inside."""
+    moved = _batch_loops(tree)
+    inside = []
+    for loop in tree.loops:
+        if not (loop in moved or _evaluates(tree, loop)) or parts.only_moves(loop) or in_one_call(tree, loop):
+            continue
+        if parts.over_pieces(tree, loop) and not (loop in moved and without_gradients(tree, loop)):
+            inside.append(loop)
+        else:
+            yield loop, loop
+    for loop in inside:
+        around = itertools.takewhile(lambda n: not isinstance(n, FUNCTIONS), tree.ancestors(loop))
+        loops = (
+            n for n in around if isinstance(n, ast.For | ast.AsyncFor | ast.While) and not parts.within_step(tree, n)
+        )
+        if (outer := next(loops, None)) is not None:
+            yield outer, loop
+
+
 def _is_part(tree: Tree, loop: Loop, steps: set[ast.AST]) -> bool:
-    """Whether ``loop`` adds up gradients for an optimizer step that loops of other functions take around it."""
-    backward = any(isinstance(n, ast.Attribute) and n.attr == "backward" for n in ast.walk(loop))
-    return backward and _run_in(tree, loop, steps, set())
+    """Whether ``loop`` works for a step that loops of other functions take around it, and evaluates nothing."""
+    backward = any(isinstance(n, ast.Attribute) and "backward" in n.attr for n in ast.walk(loop))
+    if not backward:
+        function = tree.function(loop)
+        named = EVALUATES.search(getattr(function, "name", ""))
+        if named or without_gradients(tree, loop) or (isinstance(loop, ast.For) and _is_over_loader(loop)):
+            return False
+    return _run_in(tree, loop, steps, set())
 
 
 def _run_in(tree: Tree, node: ast.AST, steps: set[ast.AST], seen: set[ast.AST]) -> bool:
@@ -92,13 +115,17 @@ def _run_in(tree: Tree, node: ast.AST, steps: set[ast.AST], seen: set[ast.AST]) 
 def batch_comprehensions(tree: Tree, steps: list[Step]) -> list[ast.comprehension]:
     """``[model(x.cuda()) for x in loader]``: a loop over batches written as an expression, outside other steps."""
     loops = {step.loop for step in steps}
-    return [part for part in tree.every(ast.comprehension) if _computes(tree, part) and not _within(tree, part, loops)]
+    return [
+        part
+        for part in tree.every(ast.comprehension)
+        if _computes(tree, part) and not _within(tree, part, loops) and not in_one_call(tree, part)
+    ]
 
 
 def _computes(tree: Tree, part: ast.comprehension) -> bool:
     """Whether the items come from a loader and are moved and handed to a function that computes."""
     iterated = part.iter
-    while isinstance(iterated, ast.Call) and iterated.args and not LOADER.search(_last_name(iterated)):
+    while isinstance(iterated, ast.Call) and iterated.args and not LOADER.search(word_of(iterated)):
         iterated = iterated.args[0]
     whole = tree.parents[part]
     names = {n.id for n in ast.walk(part.target) if isinstance(n, ast.Name)}
@@ -106,7 +133,7 @@ def _computes(tree: Tree, part: ast.comprehension) -> bool:
     moves = [
         n for root in body for n in ast.walk(root) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)
     ]
-    return bool(LOADER.search(_last_name(iterated))) and any(
+    return bool(LOADER.search(word_of(iterated))) and any(
         isinstance(move.func, ast.Attribute)
         and move.func.attr in ("cuda", "to")
         and isinstance(move.func.value, ast.Name)
@@ -160,11 +187,11 @@ def _signs(tree: Tree) -> tuple[list[ast.Call], list[ast.Call]]:
         if not isinstance(call.func, ast.Attribute):
             continue
         if call.func.attr == "step":
-            name = _last_name(call.func.value)
-            handed = " ".join(_last_name(a) for a in call.args)
+            name = word_of(call.func.value)
+            handed = " ".join(word_of(a) for a in call.args)
             if not SCHEDULER.search(name) and (name in made or OPTIMIZER.search(name) or OPTIMIZER.search(handed)):
                 steps.append(call)
-        elif call.func.attr == "backward" and (not call.args or DRIVER.search(_last_name(call.func.value))):
+        elif call.func.attr == "backward" and (not call.args or DRIVER.search(word_of(call.func.value))):
             backward.append(call)
     return steps, backward
 
@@ -173,11 +200,11 @@ def _hands_on(tree: Tree, call: ast.Call) -> bool:
     """``trainer.optimize(self.opt)`` and ``loss_scaler(loss, optimizer)``: code of another file takes the step."""
     if not call.args:
         return False
-    name, first = _last_name(call.func), _last_name(call.args[0])
+    name, first = word_of(call.func), word_of(call.args[0])
     takes = ("optim" in name or "step" in name) and TAKES_STEP.search(name)
     if not takes and not ("loss" in first and LOSS.search(first) and not isinstance(call.args[0], ast.Call)):
         return False
-    if name[:1].isupper() or not any(ONE.search(_last_name(argument)) for argument in call.args):
+    if name[:1].isupper() or not any(parts.ONE.search(word_of(argument)) for argument in call.args):
         return False
     found = qualify(tree, call.func) if isinstance(call.func, ast.Name | ast.Attribute) else None
     if (found is not None and found.name.startswith("torch_xla.")) or any(d.name == name for d in tree.definitions):
@@ -192,20 +219,16 @@ def _made_optimizers(tree: Tree) -> set[str]:
         if isinstance(assign.value, ast.Call) and isinstance(assign.value.func, ast.Name | ast.Attribute):
             qualified = qualify(tree, assign.value.func)
             if qualified and qualified.name.startswith("torch.optim.") and "lr_scheduler" not in qualified.name:
-                found |= {_last_name(target) for target in assign.targets}
+                found |= {word_of(target) for target in assign.targets}
     return found
 
 
-def _last_name(node: ast.expr) -> str:
-    while isinstance(node, ast.Call | ast.Subscript):
-        node = node.func if isinstance(node, ast.Call) else node.value
-    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
-
-
-def _loops_around(tree: Tree, node: ast.AST, seen: set[ast.AST], passed_over: Callable[[Loop], bool]) -> list[Loop]:
+def _loops_around(
+    tree: Tree, node: ast.AST, seen: set[ast.AST], passed_over: Callable[[Tree, Loop], bool]
+) -> list[Loop]:
     """The innermost loop around ``node``; where its function has none, the loops around the calls of that function."""
     for parent in tree.ancestors(node):
-        if isinstance(parent, ast.For | ast.AsyncFor | ast.While) and not passed_over(parent):
+        if isinstance(parent, ast.For | ast.AsyncFor | ast.While) and not passed_over(tree, parent):
             return [parent]
         if isinstance(parent, FUNCTIONS):
             if parent in seen:
@@ -213,37 +236,6 @@ def _loops_around(tree: Tree, node: ast.AST, seen: set[ast.AST], passed_over: Ca
             seen.add(parent)
             return [loop for call in _calls_of(tree, parent) for loop in _loops_around(tree, call, seen, passed_over)]
     return []
-
-
-def _over_optimizers(loop: Loop) -> bool:
-    """``for optimizer in optimizers: optimizer.step()`` is a part of one step."""
-    if not isinstance(loop, ast.For):
-        return False
-    names = {n.id for n in ast.walk(loop.target) if isinstance(n, ast.Name)}
-    return any(ONE.search(name) for name in names) or bool(OPTIMIZERS.search(_last_name(loop.iter)))
-
-
-def _over_settings(loop: Loop) -> bool:
-    """``for device in devices``, ``for scale in (1, 2)``: these are tried; ``backward`` alone is no step."""
-    if not isinstance(loop, ast.For):
-        return False
-    if _over_optimizers(loop):
-        return True
-    if any(isinstance(n, ast.Name) and NAMED.search(n.id) for n in ast.walk(loop.target)):
-        return True
-    return isinstance(loop.iter, ast.List | ast.Tuple | ast.Set) and all(map(_is_written_out, loop.iter.elts))
-
-
-def _is_written_out(node: ast.expr) -> bool:
-    """``0.1``, ``-1``, ``("adam", 1)`` and ``torch.device("cpu")``."""
-    match node:
-        case ast.Constant():
-            return True
-        case ast.UnaryOp(operand=inner):
-            return _is_written_out(inner)
-        case ast.Tuple(elts=parts) | ast.List(elts=parts) | ast.Call(args=parts, keywords=[]):
-            return all(map(_is_written_out, parts))
-    return False
 
 
 def _calls_of(tree: Tree, function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.Call]:
@@ -275,7 +267,7 @@ def _made_of(tree: Tree, owner: ast.ClassDef) -> set[str]:
     for assign in tree.every(ast.Assign):
         value = assign.value
         if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == owner.name:
-            found |= {_last_name(target) for target in assign.targets}
+            found |= {word_of(target) for target in assign.targets}
     return found
 
 
@@ -291,9 +283,9 @@ def _evaluates(tree: Tree, loop: Loop) -> bool:
 def _is_over_loader(loop: ast.For | ast.AsyncFor) -> bool:
     """Whether what is iterated is called a loader, whatever is around it: ``enumerate(tqdm(train_loader))``."""
     iterated = loop.iter
-    while isinstance(iterated, ast.Call) and iterated.args and not LOADER.search(_last_name(iterated)):
+    while isinstance(iterated, ast.Call) and iterated.args and not LOADER.search(word_of(iterated)):
         iterated = iterated.args[0]
-    return bool(LOADER.search(_last_name(iterated)))
+    return bool(LOADER.search(word_of(iterated)))
 
 
 def _batch_loops(tree: Tree) -> set[ast.AST]:
@@ -315,7 +307,7 @@ def _batch_loops(tree: Tree) -> set[ast.AST]:
             if isinstance(parent, ast.For | ast.AsyncFor):
                 names = {n.id for n in ast.walk(parent.target) if isinstance(n, ast.Name)}
                 batches = _is_over_loader(parent) or _is_used(tree, call, func.value.id)
-                if func.value.id in names and _last_name(parent.iter) not in STATE and batches:
+                if func.value.id in names and word_of(parent.iter) not in STATE and batches:
                     found.add(parent)
                 break
     return found
@@ -330,7 +322,7 @@ def _may_be_device(node: ast.expr) -> bool:
 
 def _is_dtype(node: ast.expr) -> bool:
     """Whether a name says dtype rather than device."""
-    return "dtype" in _last_name(node) or bool(chain(node)[:1] == ["torch"])
+    return "dtype" in word_of(node) or bool(chain(node)[:1] == ["torch"])
 
 
 def _is_used(tree: Tree, call: ast.Call, name: str) -> bool:
@@ -338,7 +330,7 @@ def _is_used(tree: Tree, call: ast.Call, name: str) -> bool:
     parent = tree.parents[call]
     if isinstance(parent, ast.Call) and call in parent.args:
         found = qualify(tree, parent.func) if isinstance(parent.func, ast.Name | ast.Attribute) else None
-        function = _last_name(parent.func)
+        function = word_of(parent.func)
         return found is None and not function.endswith("_") and function not in COLLECTS
     if isinstance(parent, ast.Tuple):
         parent = tree.parents[parent]

@@ -10,12 +10,18 @@ import ast
 from collections.abc import Iterator
 
 from torchport.analysis.loops import batch_comprehensions, has_boundary, marks_steps, step_loops
+from torchport.analysis.parts import is_traced
 from torchport.model import Edit, Finding, Rule
 from torchport.rewrite.context import Context, New
 
 HOMELESS = (
     "no loop around this optimizer step is seen in this file; where the loop that runs it has no step boundary yet, "
     "mark the end of each step with shim.steps(...) or shim.sync()"
+)
+
+TRACED = (
+    "the loop around this optimizer step is compiled as a whole; mark the end of each step in the loop that calls it, "
+    "with shim.steps(...) or shim.sync()"
 )
 
 EXPRESSION = "a loop over batches inside an expression: write it as a loop that ends its body with shim.sync()"
@@ -41,7 +47,7 @@ def step_boundary(rule: Rule, context: Context) -> Iterator[Finding]:
             yield found or context.leave(rule, part.iter, EXPRESSION)
     for call in homeless:
         if not has_boundary_nearby(context, call):
-            yield context.leave(rule, call, HOMELESS)
+            yield context.leave(rule, call, TRACED if is_traced(context.tree, call) else HOMELESS)
 
 
 def _handed_on(rule: Rule, context: Context, iterable: ast.expr) -> Finding:
