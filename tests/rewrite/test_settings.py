@@ -96,6 +96,7 @@ FOUND = (
     ("run.sh", "python train.py --num-gpus $N\n", "TP120", "--num-gpus $N", "none"),
     ("train.yaml", "fp16: true\n", "TP209", "true", "error"),
     ("train.yaml", "common:\n  memory_efficient_fp16: True\n", "TP209", "True", "error"),
+    ("config.json", '{"train": {"fp16_run": true}}', "TP209", "true", "none"),
     ("train.yaml", "trainer:\n  precision: 16-mixed\n", "TP209", "16-mixed", "error"),
     ("train.yaml", "trainer:\n  precision: 16\n", "TP209", "16", "error"),
     ("train.yaml", "mixed_precision: fp16\n", "TP209", "fp16", "error"),

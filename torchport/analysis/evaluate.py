@@ -213,11 +213,17 @@ class Flow(Evidence):
                 return sequence(join(value.items))
             return value
         if value.kind == "unknown":
-            chosen = UNKNOWN if isinstance(node.slice, ast.Constant) else self.value(node.slice)
+            chosen = UNKNOWN if isinstance(node.slice, ast.Constant) else self._chooses(node.slice)
             if chosen.kind == "tensor" and chosen.sure and (chosen.dtype == "bool" or not self.has_arrays):
                 return chosen._replace(dtype="", scalar=False)
             return value
         return element(value)
+
+    def _chooses(self, index: ast.expr) -> Value:
+        """The value of an index; of several the tensor among them."""
+        if not isinstance(index, ast.Tuple):
+            return self.value(index)
+        return next((v for v in map(self.value, index.elts) if v.kind == "tensor" and v.sure), UNKNOWN)
 
     def _attribute(self, node: ast.Attribute) -> Value:
         if name := self.name_of(node):

@@ -345,12 +345,22 @@ def _called_names(node: ast.AST) -> set[str]:
 
 
 def _turns_back(statement: ast.stmt) -> bool:
-    """``if step % 100: continue``: what comes after it in the same block runs seldom."""
+    """``if step % 100: continue`` and ``if not should_log(step): return``: the rest of the block runs seldom."""
     if not isinstance(statement, ast.If) or statement.orelse:
         return False
-    if not isinstance(statement.body[-1], ast.Continue | ast.Return):
-        return False
-    test = statement.test
-    if isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.NotEq | ast.Gt):
-        test = test.left
+    return isinstance(statement.body[-1], ast.Continue | ast.Return) and _mostly(statement.test)
+
+
+def _mostly(test: ast.expr) -> bool:
+    """A test that holds in most steps, by its form."""
+    match test:
+        case ast.BoolOp(op=ast.Or()):
+            return any(map(_mostly, test.values))
+        case ast.UnaryOp(op=ast.Not(), operand=ast.Compare(left=ast.BinOp(op=ast.Mod()) as rest, ops=[ast.Eq()])):
+            return _wide(rest)
+        case ast.UnaryOp(op=ast.Not()):
+            asked = test.operand.func if isinstance(test.operand, ast.Call) else test.operand
+            return any(RARE_NAME.search(part) for part in chain(asked))
+        case ast.Compare(ops=[ast.NotEq() | ast.Gt()]):
+            test = test.left
     return isinstance(test, ast.BinOp) and isinstance(test.op, ast.Mod)

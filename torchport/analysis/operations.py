@@ -6,7 +6,7 @@ FACTORIES = frozenset(
     ("zeros", "ones", "empty", "full", "rand", "randn", "randint", "arange", "linspace", "logspace", "eye", "tensor",
      "as_tensor", "from_numpy", "randperm", "normal", "frombuffer", "tril_indices", "triu_indices", "range",
      "FloatTensor", "LongTensor", "Tensor", "IntTensor", "BoolTensor", "ByteTensor", "DoubleTensor", "hann_window",
-     "hamming_window")
+     "hamming_window", "blackman_window", "kaiser_window", "bartlett_window", "from_file", "asarray", "scalar_tensor")
 )  # fmt: skip
 LIKE = frozenset(
     ("zeros_like", "ones_like", "empty_like", "full_like", "rand_like", "randn_like", "randint_like", "new_zeros",

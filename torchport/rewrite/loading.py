@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from torchport.model import Finding, Review, Rule
 from torchport.rewrite.context import Context, New
 from torchport.rewrite.cst import argument, change_call, keyword_of, with_keyword
+from torchport.rewrite.guards import workers
 from torchport.rewrite.precision import starred
 
 if TYPE_CHECKING:
@@ -26,7 +27,10 @@ FUSED = "shim.is_fused_optimizer_supported()"
 
 def save(rule: Rule, context: Context) -> Iterator[Finding]:
     """``torch.save`` for PyTorch/XLA alone: through torch_xla, which writes CPU tensors, as the shim does."""
+    context.claimed.update(node for node, _ in context.uses("torch.save") if _in_worker(context, node))
     for node, found in context.uses("torch.save") if context.target == "xla" else ():
+        if node in context.claimed:
+            continue
         context.claimed.add(node)
         call = context.tree.parents[node]
         if not (isinstance(call, ast.Call) and call.func is node and not starred(call)):
@@ -35,6 +39,16 @@ def save(rule: Rule, context: Context) -> Iterator[Finding]:
             yield context.leave(rule, call, "torch_xla.core.xla_model.save takes the object and the file alone")
         else:
             yield _saved(rule, context, call, found.doubt)
+
+
+def _in_worker(context: Context, node: ast.AST) -> bool:
+    """Whether ``node`` runs in a worker process of a loader, which has no device: its files hold tensors of the CPU."""
+    text = context.text.bytes
+    if b"Dataset" not in text and b"collate_fn" not in text and b"worker_init_fn" not in text:
+        return False
+    if "workers" not in context.memo:
+        context.memo["workers"] = {*workers(context)}
+    return any(parent in context.memo["workers"] for parent in context.tree.ancestors(node))
 
 
 def _saved(rule: Rule, context: Context, call: ast.Call, doubt: str) -> Finding:
@@ -58,6 +72,9 @@ def load(rule: Rule, context: Context) -> Iterator[Finding]:
         call = context.tree.parents[node]
         called = isinstance(call, ast.Call) and call.func is node
         if isinstance(call, ast.Call) and called and _to_cpu(context, call):
+            continue
+        if isinstance(call, ast.Call) and called and _location(call, 1) is None and _in_worker(context, node):
+            context.claimed.add(node)
             continue
         if context.spell.portable:
             yield context.rewrite(rule, node, New(node, "shim.load"), doubt=found.doubt)

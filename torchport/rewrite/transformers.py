@@ -65,6 +65,7 @@ TRANSFORMERS = {
     "fork-rng": "torchport.rewrite.switches.fork_rng",
     "memory-error": "torchport.rewrite.switches.memory_error",
     "narrow-sum": "torchport.rewrite.advice.narrow_sum",
+    "cuda-version": "torchport.rewrite.advice.cuda_version",
     "unsharded-loader": "torchport.rewrite.advice.unsharded_loader",
     "gpu-options": "torchport.rewrite.reports.gpu_options",
     "cuda-profiler": "torchport.rewrite.switches.profiler",

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from functools import cached_property
 
 from torchport.analysis.names import chain
+from torchport.analysis.ranks import FIRST, asks_for_several, is_rank
 from torchport.analysis.reaching import LOOPS
 from torchport.analysis.scopes import FUNCTIONS
 from torchport.lazy import words
@@ -27,13 +28,6 @@ NAMES = (*(DIST + name for name in OF_TORCH), *(XLA + name for name in OF_XLA))
 METHODS = ("wait_for_everyone", "gather_for_metrics")
 """Of an Accelerator; no other class has them."""
 DDP = ("torch.nn.parallel.DistributedDataParallel", "torch.distributed.fsdp.FullyShardedDataParallel")
-RANK = words(r"(^|_)(rank|ordinal)$")
-FIRST = words(
-    r"^_?(is_?)?(local_|global_|world_)?(main|master|rank_?zero|rank_?0|chief|root|primary)(_(process|rank|ordinal|proc|node|worker))?$"
-    r"|^is_(global|rank|node)_zero$",
-)
-"""What says of a process that it is the first one."""
-
 SEVERAL = words(r"distributed|initialized|world|ddp|dist\.|num_(gpu|proc)")
 """In a test that asks whether there are several processes at all."""
 
@@ -127,8 +121,8 @@ class Collectives:
             case ast.UnaryOp(op=ast.Not()):
                 return self.names_rank(test.operand, deep)
             case ast.Compare(left=left, ops=[op], comparators=[right]):
-                if any(map(_is_number_of_rank, (left, right))):
-                    return not _asks_for_several(op, left, right)
+                if any(map(is_rank, (left, right))):
+                    return not asks_for_several(op, left, right)
                 return False
             case ast.Call(func=func):
                 return bool(FIRST.search((chain(func) or [""])[-1]))
@@ -140,25 +134,3 @@ class Collectives:
                 made = self.flow.made_by(test) if deep else []
                 return len(made) == 1 and self.names_rank(made[0], deep=False)
         return False
-
-
-def _is_number_of_rank(node: ast.expr) -> bool:
-    """``rank``, ``dist.get_rank()``, ``int(os.environ["LOCAL_RANK"])``."""
-    match node:
-        case ast.Call(func=ast.Name(id="int"), args=[only]):
-            return _is_number_of_rank(only)
-        case ast.Call(func=ast.Attribute(attr="get" | "getenv"), args=[ast.Constant(value=str() as key), *_]):
-            return bool(RANK.search(key))
-        case ast.Subscript(slice=ast.Constant(value=str() as key)):
-            return bool(RANK.search(key))
-        case ast.Call():
-            return bool(RANK.search((chain(node.func) or [""])[-1]))
-    return bool(RANK.search((chain(node) or [""])[-1]))
-
-
-def _asks_for_several(op: ast.cmpop, left: ast.expr, right: ast.expr) -> bool:
-    """``rank != -1``, ``rank >= 0`` and ``rank is None`` ask whether there are several processes at all."""
-    if isinstance(op, ast.Is | ast.IsNot):
-        return True
-    sides = [ast.unparse(side) for side in (left, right)]
-    return "-1" in sides or "None" in sides or (isinstance(op, ast.GtE) and sides[1] == "0")

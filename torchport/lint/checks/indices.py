@@ -33,10 +33,31 @@ def _numbers(rule: Rule, context: Context, origins: tuple[Origin, ...]) -> Itera
     known = facts(context)
     if known.numbered is None:
         known.numbered = [*_subscripts(context, known), *_powers(context, known), *_calls(context, known)]
+    sizes: dict[object, list[ast.expr]] = {}
     for node, parts in known.numbered:
-        if any(varies(known, part) in origins for part in parts):
-            picked = isinstance(node, ast.Subscript) and "loop" in origins
-            yield _selected(rule, context, known, node) if picked else report(rule, context, node)  # type: ignore[arg-type]
+        changing = [part for part in parts if varies(known, part) in origins]
+        if not changing:
+            continue
+        if "data" in origins:
+            sizes.setdefault(_names(known, changing) or node, []).append(node)
+        elif isinstance(node, ast.Subscript):
+            yield _selected(rule, context, known, node)
+        else:
+            yield report(rule, context, node)
+    for places in sizes.values():
+        first, *more = sorted(places, key=lambda place: (place.lineno, place.col_offset))
+        lines = ", ".join(dict.fromkeys(str(place.lineno) for place in more))
+        reason = f"{rule.reason}; the same size is used in line{'s' * (',' in lines)} {lines}" if lines else ""
+        yield report(rule, context, first, reason)
+
+
+def _names(known: Facts, parts: list[ast.expr]) -> frozenset[object]:
+    """The variables that hold the numbers, each with its scope; nothing where there are others beside them."""
+    if not all(isinstance(part, ast.Name) for part in parts):
+        return frozenset()
+    return frozenset(
+        (scope_of(known.tree, part).find(part.id), part.id) for part in parts if isinstance(part, ast.Name)
+    )
 
 
 def _subscripts(context: Context, known: Facts) -> Iterator[tuple[ast.expr, list[ast.expr]]]:
@@ -125,8 +146,20 @@ def _bounds(index: ast.expr) -> Iterator[ast.expr]:
             yield from (part for part in (index.lower, index.upper, index.step) if part is not None)
         case ast.Constant():
             return
+        case ast.BinOp() if any(
+            isinstance(n, ast.Subscript) and isinstance(n.slice, ast.Tuple) for n in _operands(index)
+        ):
+            return  # x[0, keep] - start: a number beside a tensor is an operand
         case _:
             yield index
+
+
+def _operands(node: ast.expr) -> Iterator[ast.expr]:
+    if isinstance(node, ast.BinOp):
+        yield from _operands(node.left)
+        yield from _operands(node.right)
+    else:
+        yield node
 
 
 def _sizes(context: Context, known: Facts, call: ast.Call) -> list[ast.expr]:
@@ -236,7 +269,12 @@ def _grows(known: Facts, call: ast.Call, statement: ast.Assign) -> bool:
     """Whether the tensor outlives the step that makes it longer."""
     target = statement.targets[0]
     if isinstance(target, ast.Attribute):
-        return bool(known.heat(call))
+        owner = target.value
+        while isinstance(owner, ast.Attribute):
+            owner = owner.value
+        if known.flow.class_of(owner) is not None:
+            return bool(known.heat(call))
+        target = owner  # what hangs on a variable lives as long as that
     loop = loop_of(known, call)
     return loop is not None and loop in known.heats.loops and not _made_inside(known, target, loop)
 
@@ -248,6 +286,8 @@ def _made_inside(known: Facts, target: ast.expr, loop: ast.AST) -> bool:
     home = scope_of(known.tree, target).find(target.id)
     for binding in home.names[target.id] if home is not None else ():
         statement = None if isinstance(binding.node, ast.arg) else known.tree.statement(binding.node)
+        if statement is loop:
+            return True
         if isinstance(statement, ast.Assign) and loop in known.tree.ancestors(statement):
             used = {n.id for n in ast.walk(statement.value) if isinstance(n, ast.Name)}
             if target.id not in used:

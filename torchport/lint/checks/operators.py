@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from torchport.analysis.index import keyword
 from torchport.analysis.loops import without_gradients
 from torchport.lint.checks.facts import Facts, facts, moved_after, report
+from torchport.lint.checks.selections import INSTEAD, repeats_by_tensor
 from torchport.model import Finding, Rule, Target
 from torchport.rewrite.context import Context, New
 
@@ -80,6 +81,8 @@ def _operators(rule: Rule, context: Context, other: Target) -> Iterator[Finding]
         if _functional(known, call, error) and _chosen(call, modes):
             divides = "adaptive_avg" in ast.unparse(call.func).lower().replace("adaptiveavg", "adaptive_avg")
             yield report(rule, context, call, perhaps=divides)
+    if not error:
+        yield from _repeated(rule, context, known)
     methods = {name.rpartition(".")[2] for name in rule.match if name.count(".") == 1 or "Tensor." in name}
     for call in known.named(*sorted(methods)):
         func = call.func
@@ -89,6 +92,17 @@ def _operators(rule: Rule, context: Context, other: Target) -> Iterator[Finding]
         proper = (value.kind == "tensor" and value.on_device) or (value.kind == "unknown" and func.attr not in SHARED)
         if proper and known.heat(call) and _chosen(call, modes):
             yield report(rule, context, call)
+
+
+def _repeated(rule: Rule, context: Context, known: Facts) -> Iterator[Finding]:
+    """``x.repeat_interleave(counts, output_size=n)``: of a known size, and still done on the host."""
+    for call in known.named("repeat_interleave"):
+        if keyword(call, "output_size") is None or not repeats_by_tensor(known, call) or not known.heat(call):
+            continue
+        name = known.flow.name_of(call.func)
+        base = call.args[0] if name and call.args else getattr(call.func, "value", None)
+        if name in ("", "torch.repeat_interleave") and known.value(base).where != "host":
+            yield report(rule, context, call, INSTEAD["repeat_interleave"])
 
 
 def _functional(known: Facts, call: ast.Call, error: bool) -> bool:

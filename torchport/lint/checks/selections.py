@@ -12,6 +12,15 @@ from torchport.model import Finding, Rule
 from torchport.rewrite.context import Context
 
 COUNTS = ("unique", "unique_consecutive", "bincount", "histc", "histogram", "repeat_interleave")
+INSTEAD = {
+    "unique": "mark the ids that occur, of n: torch.zeros(n, device=ids.device).index_fill_(0, ids, 1)",
+    "return_inverse": "of n ids, seen = torch.zeros(n, dtype=torch.long, device=ids.device).index_fill_(0, ids, 1) "
+    "marks those that occur, and (seen.cumsum(0) - 1)[ids] is the inverse",
+    "unique_consecutive": "compare neighbours (x[1:] != x[:-1]) and keep the shape",
+    "repeat_interleave": "where the total n is known, "
+    "x[(torch.arange(n, device=x.device)[:, None] >= counts.cumsum(0)).sum(1)] gives the same rows",
+}
+"""What keeps the shape, where it is not a count with a fixed number of bins."""
 
 
 def nonzero(rule: Rule, context: Context) -> Iterator[Finding]:
@@ -37,9 +46,15 @@ def counted(rule: Rule, context: Context) -> Iterator[Finding]:
     for call in known.named(*COUNTS):
         if not _on_tensor(context, known, call) or not known.heat(call):
             continue
-        if _last(call) == "repeat_interleave" and not _repeats(context, known, call):
-            continue
-        yield report(rule, context, call)
+        last = _last(call)
+        if last == "repeat_interleave":
+            if not repeats_by_tensor(known, call) or keyword(call, "output_size") is not None:
+                continue
+        elif last == "unique" and keyword(call, "return_inverse") is not None:
+            last = "return_inverse"
+        elif keyword(call, "return_counts") is not None:
+            last = "bincount"
+        yield report(rule, context, call, INSTEAD.get(last, ""))
 
 
 def one_hot(rule: Rule, context: Context) -> Iterator[Finding]:
@@ -99,10 +114,10 @@ def _not_host(value: Value) -> bool:
     return value.on_device or value.kind == "unknown"
 
 
-def _repeats(context: Context, known: Facts, call: ast.Call) -> bool:
+def repeats_by_tensor(known: Facts, call: ast.Call) -> bool:
     """``repeat_interleave`` whose repeats are a tensor, or which is given nothing else."""
     repeats = keyword(call, "repeats")
-    position = 1 if context.qualify(call.func) is not None else 0
+    position = 1 if known.flow.name_of(call.func) else 0
     if repeats is None:
         if len(call.args) <= position:
             return position == 1
