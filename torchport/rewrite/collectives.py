@@ -55,6 +55,8 @@ def nccl(rule: Rule, context: Context) -> Iterator[Finding]:
         if not named:
             continue
         context.claimed.update(named)
+        if isinstance(around := context.tree.parents[node], ast.IfExp) and _translates(around):
+            continue
         others = [side for side in sides if side not in named]
         if any(_is_backend(context, side) for side in others) and len(sides) == 2:
             yield _asks_group(rule, context, node, named)
@@ -62,6 +64,13 @@ def nccl(rule: Rule, context: Context) -> Iterator[Finding]:
             yield context.leave(rule, node, SETTING, effect="none")
         else:
             yield context.leave(rule, node, rule.reason)
+
+
+def _translates(node: ast.IfExp) -> bool:
+    """``"cpu:gloo,tpu:tpu_dist" if backend == "nccl" else backend``, as the target tpu writes it."""
+    return (
+        isinstance(node.body, ast.Constant) and node.body.value in CALLED["tpu"] and isinstance(node.test, ast.Compare)
+    )
 
 
 def _elements(side: ast.expr) -> list[ast.expr]:
@@ -111,6 +120,8 @@ def _settings(context: Context) -> set[str]:
     found = set()
     for call in _group_calls(context.original):
         backend = call.args[0] if call.args else next((k.value for k in call.keywords if k.arg == "backend"), None)
+        if isinstance(backend, ast.IfExp) and _translates(backend):
+            backend = backend.orelse
         if isinstance(backend, ast.Name | ast.Attribute | ast.Subscript):
             found.add(ast.unparse(backend))
     return found

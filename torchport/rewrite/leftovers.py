@@ -37,12 +37,12 @@ def passed_over(rule: Rule, found: list[Finding], context: Context) -> Iterator[
 
 
 def _in_shim(context: Context, node: ast.AST) -> bool:
-    """Whether the text is handed to a function of the shim, which reads it."""
+    """Whether the text is handed to a function of the shim, which reads it, or to a process group that was judged."""
     for parent in context.tree.ancestors(node):
         if isinstance(parent, ast.stmt):
             return False
         if isinstance(parent, ast.Call) and isinstance(parent.func, ast.Name | ast.Attribute):
             found = context.qualify(parent.func)
-            if found is not None and found.name.startswith("torchport."):
+            if found is not None and (found.name.startswith("torchport.") or found.name in GROUP):
                 return True
     return False

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from torchport.analysis.names import chain
 from torchport.analysis.reaching import scope_of
 from torchport.model import Finding, Rule
-from torchport.rewrite.context import Context
-from torchport.rewrite.cst import argument, change_call, keyword_of, with_keyword
+from torchport.rewrite.context import Context, New
+from torchport.rewrite.cst import argument, change_call, keyword_of, with_keyword, with_value
+from torchport.rewrite.group_names import Names, choices_by_nccl, names_of, serves_groups_alone
 from torchport.rewrite.precision import starred
 
 if TYPE_CHECKING:
@@ -27,7 +28,13 @@ KEPT = {
 }
 """Arguments of a process group: on PyTorch/XLA the launcher knows the others."""
 FULL = {"xla": '"cpu:gloo,xla:xla", init_method="xla://"', "tpu": '"cpu:gloo,tpu:tpu_dist"'}
+GONE = ("device_id", "pg_options")
+"""Arguments that name a GPU, or are NCCL's own."""
+HOSTS = frozenset(("gloo", "mpi"))
 HOST = "a group for tensors on the CPU, which leaves those on a TPU unreduced; if it is to serve them, give {}"
+OTHER = "it asks for {!r}, which is not NCCL and stays; if it is to serve tensors on a TPU, give {}"
+UNSEEN = "by which name it asks for its group is not seen here; for tensors on a TPU give {}"
+OPTIONS = "it gives {}, of which it is not known what it does on a TPU; leave it out, or write the call by hand"
 STARRED = "its arguments are handed on with a star, so that the backend among them is not seen"
 POSITIONAL = "its arguments are given by position; name them, so that they can be told apart"
 TPU_SPAWN = (
@@ -56,37 +63,86 @@ def group_alone(rule: Rule, context: Context) -> Iterator[Finding]:
             yield context.leave(rule, node, STARRED)
         elif len(call.args) > 2:
             yield context.leave(rule, call, POSITIONAL)
-        elif _named(call) in ("gloo", "mpi"):
-            yield context.leave(rule, call, HOST.format(FULL[context.target]))
-        elif not _is_ours(context, call):
-            yield _group(rule, context, call, found.doubt)
+        elif unknown := {k.arg or "" for k in call.keywords} - {"backend", *KEPT["tpu"], *GONE}:
+            yield context.leave(rule, call, OPTIONS.format(min(unknown)))
+        else:
+            backend = call.args[0] if call.args else next((k.value for k in call.keywords if k.arg == "backend"), None)
+            yield from _group(rule, context, call, backend, found.doubt)
 
 
-def _is_ours(context: Context, call: ast.Call) -> bool:
-    """Whether the call names this target's backend already, or one that torchport does not know."""
-    value = _named(call)
-    return value in ("xla", "tpu_dist", "mpi") or f"{context.target}:" in value
+def _group(rule: Rule, context: Context, call: ast.Call, backend: ast.expr | None, doubt: str) -> Iterator[Finding]:
+    """The group of the device where NCCL, or none, is asked for; any other is what the program wants."""
+    names = names_of(context, backend) if backend is not None else Names()
+    if any(text in ("xla", "tpu_dist") or f"{context.target}:" in text for text in names.every):
+        return  # it knows this target already
+    by_nccl = choices_by_nccl(context, names)
+    if not context.claimed.isdisjoint(by_nccl):
+        return  # in the next pass, when that choice is taken
+    if other := sorted(names.every - HOSTS - {""} - {text for text in names.every if "nccl" in text}):
+        yield context.leave(rule, call, OTHER.format(other[0], FULL[context.target]))
+    elif names.whole and names.every & HOSTS and not names.nccl:
+        yield context.leave(rule, call, HOST.format(FULL[context.target]))
+    elif backend is None or (names.whole and names.every <= {""}):
+        yield _whole_group(rule, context, call, names, doubt)
+    elif context.target == "xla":
+        known = bool(names.nccl)
+        yield _whole_group(rule, context, call, names, doubt) if known else _not_seen(rule, context, call)
+    elif isinstance(backend, ast.Constant) or by_nccl:
+        yield _whole_group(rule, context, call, names, doubt)
+    else:
+        yield _chosen_group(rule, context, call, backend, names, doubt)
 
 
-def _named(call: ast.Call) -> str:
-    """The backend of a call, where it is a text."""
-    backend = call.args[0] if call.args else next((k.value for k in call.keywords if k.arg == "backend"), None)
-    return str(backend.value) if isinstance(backend, ast.Constant) else ""
+def _not_seen(rule: Rule, context: Context, call: ast.Call) -> Finding:
+    return context.leave(rule, call, UNSEEN.format(FULL[context.target]))
 
 
-def _group(rule: Rule, context: Context, call: ast.Call, doubt: str) -> Finding:
-    xla = context.target == "xla"
+def _whole_group(rule: Rule, context: Context, call: ast.Call, names: Names, doubt: str) -> Finding:
+    mixed = any("gloo" in text and "nccl" in text for text in names.every)
 
     def arguments(old: list[cst.Arg]) -> list[cst.Arg]:
         named = [a if a.keyword else with_keyword(a, ("backend", "init_method")[i]) for i, a in enumerate(old)]
         kept = [a for a in named if keyword_of(a) in KEPT[context.target]]
-        if xla:
-            backend = '"cpu:gloo,xla:xla"' if "gloo" in _named(call) else '"xla"'
-            return [argument(backend), argument('"xla://"', "init_method"), *kept]
-        return [argument('"cpu:gloo,tpu:tpu_dist"'), *kept]
+        if context.target == "xla":
+            name = '"cpu:gloo,xla:xla"' if mixed else '"xla"'
+            return [argument(name), argument('"xla://"', "init_method"), *kept]
+        return [argument(FULL["tpu"]), *kept]
 
     source = context.source(call)
     return context.change(rule, call, lambda: change_call(source, None, arguments), doubt=doubt)
+
+
+def _chosen_group(rule: Rule, context: Context, call: ast.Call, backend: ast.expr, names: Names, doubt: str) -> Finding:
+    """TorchTPU's in the place of "nccl" alone: the run on the CPU that a program has keeps its gloo."""
+    tpu, source, written = FULL["tpu"], context.source(call), context.source(backend)
+    local = isinstance(backend, ast.Name) and serves_groups_alone(context, backend, (GROUP,))
+    within = not isinstance(backend, ast.Name | ast.Attribute | ast.Subscript)
+    news: list[New] = []
+    if names.whole and names.nccl and (local or within):
+        news = [New(node, tpu, accelerator=False) for node in names.nccl]
+        inside = [node for node in names.nccl if backend in context.tree.ancestors(node)]
+        if within and len(inside) != len(news):
+            return _not_seen(rule, context, call)
+        start = context.text.span(backend)[0]
+        for node in reversed(inside):
+            a, b = (place - start for place in context.text.span(node))
+            written = (written.encode()[:a] + tpu.encode() + written.encode()[b:]).decode()
+        news = [] if within else news
+    elif within or names.every - {"nccl", "", *HOSTS}:
+        return _not_seen(rule, context, call)
+    else:
+        written = f'{tpu} if {written} == "nccl" else {written}'
+
+    def arguments(old: list[cst.Arg]) -> list[cst.Arg]:
+        at = next(i for i, a in enumerate(old) if keyword_of(a) == "backend" or (not i and not a.keyword))
+        kept = [with_value(a, written) if i == at else a for i, a in enumerate(old)]
+        return [a for a in kept if keyword_of(a) not in GONE]
+
+    if doubt or not any(k.arg in GONE for k in call.keywords):
+        whole = [] if written == context.source(backend) else [New(backend, written, accelerator=False)]
+        return context.rewrite(rule, call, *news, *whole, doubt=doubt)
+    new = source if context.draft else change_call(source, None, arguments)
+    return context.rewrite(rule, call, *news, New(call, new))
 
 
 def ids_alone(rule: Rule, context: Context) -> Iterator[Finding]:

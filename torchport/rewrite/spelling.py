@@ -56,7 +56,7 @@ _ADVICE: tuple[tuple[str, str, str], ...] = (
     (
         "the migrated init_process_group takes this name for the backend of the device",
         "init_process_group does not take its backend from here any more",
-        "init_process_group does not take its backend from here any more",
+        "the migrated init_process_group takes this name for the backend of the device",
     ),
     ("call what is needed of the shim", "write what is needed by hand", "use torch.accelerator"),
 )
