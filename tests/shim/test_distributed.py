@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -61,6 +62,15 @@ def test_device_id_and_explicit_ranks(run: Run, name: str) -> None:
     arguments = f"'nccl', init_method='tcp://localhost:{port}', world_size=1, rank=0, device_id=shim.device(0)"
     result = run(DDP.format(arguments=arguments), RANK=None, WORLD_SIZE=None)
     assert result.stdout.split()[-1:] == ["trained"], result.stderr
+
+
+def test_what_other_versions_of_torch_take_is_handed_on(run: Run) -> None:
+    takes_ranks = "_ranks" in inspect.signature(torch.distributed.init_process_group).parameters
+    result = run(f"from torchport import shim\nshim.init_process_group('nccl', _ranks={[0]})", **environment())
+    if takes_ranks:
+        assert result.returncode == 0, result.stderr
+    else:
+        assert "init_process_group() got an unexpected keyword argument '_ranks'" in result.stderr
 
 
 def test_more_processes_than_devices_are_refused(run: Run, name: str) -> None:

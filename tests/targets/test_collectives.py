@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from torchport.model import Target
 
 ROOT = Path(__file__).parents[2]
@@ -16,12 +18,26 @@ LAUNCH = {
 }
 
 
+def run(target: Target, case: str, *, on_device: bool = True) -> subprocess.CompletedProcess[str]:
+    """The recorded output of a case, as a program; without the device, TorchTPU is not loaded."""
+    there = target == "tpu" and on_device
+    launcher = [str(ROOT / "tests" / "support" / "tpu_on_cpu.py")] if there else []
+    argv = [sys.executable, *launcher, str(ROOT / "fixtures" / case / f"{target}.py")]
+    environment = {**os.environ, **LAUNCH, "TORCH_DEVICE_BACKEND_AUTOLOAD": str(int(there))}
+    return subprocess.run(argv, env=environment, capture_output=True, text=True, timeout=200, check=False)
+
+
 def test_program_with_collectives_takes_the_path_of_the_device(target: Target) -> None:
-    launcher = [str(ROOT / "tests" / "support" / "tpu_on_cpu.py")] if target == "tpu" else []
-    program = ROOT / "fixtures" / "TP305-in-a-program" / f"{target}.py"
-    environment = {**os.environ, **LAUNCH, "TORCH_DEVICE_BACKEND_AUTOLOAD": str(int(target == "tpu"))}
-    argv = [sys.executable, *launcher, str(program)]
-    done = subprocess.run(argv, env=environment, capture_output=True, text=True, timeout=200, check=False)
+    done = run(target, "TP305-in-a-program")
     assert done.returncode == 0, done.stderr[-3000:]
     assert "nccl True False True" in done.stdout
     assert f"loss [3.0, 3.0] on {target}" in done.stdout
+
+
+@pytest.mark.parametrize("on_device", [True, False])
+def test_choice_of_the_cpu_is_kept(target: Target, on_device: bool) -> None:
+    if target == "xla" and not on_device:
+        pytest.skip("PyTorch/XLA always has a device")
+    done = run(target, "TP301-the-cpu-run-stays", on_device=on_device)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert f"[1.0, 1.0] on {target if on_device else 'cpu'}, 0 MiB" in done.stdout

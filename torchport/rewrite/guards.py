@@ -141,6 +141,13 @@ def decided(context: Context, node: ast.AST) -> list[ast.AST]:
     return []
 
 
+def leaf(test: ast.expr) -> ast.expr:
+    """A node inside a test from which its sign can be seen on the way out."""
+    if isinstance(test, ast.UnaryOp):
+        return test.operand
+    return test.left if isinstance(test, ast.Compare) else test
+
+
 def following(context: Context, statement: ast.stmt) -> list[ast.AST]:
     """The statements after ``statement`` in its block."""
     parent = context.tree.parents[statement]

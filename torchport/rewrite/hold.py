@@ -9,7 +9,7 @@ from torchport.analysis.names import line_mark
 from torchport.analysis.scopes import dotted
 from torchport.model import Effect, Finding, Rule
 from torchport.rewrite.context import Context
-from torchport.rewrite.guards import KERNEL_REASON, WORKER, decided, scripted, workers
+from torchport.rewrite.guards import KERNEL_REASON, WORKER, decided, leaf, scripted, workers
 
 SCRIPTED = "TorchScript compiles this code and cannot call the shim; move the decision out of it"
 BRANCH = "it stands where only CUDA goes: the test on {} stays"
@@ -60,7 +60,7 @@ def _for_cuda_alone(
         test = next((f for f in tests if _asks(context, node.test, f)), None)
         if test is None or any(isinstance(n, ast.Or) for n in ast.walk(node.test)):
             continue
-        parts = [n for n in decided(context, _leaf(node.test)) if isinstance(n, ast.expr | ast.stmt)]
+        parts = [n for n in decided(context, leaf(node.test)) if isinstance(n, ast.expr | ast.stmt)]
         spans = [context.text.span(part) for part in parts]
         raises = any(a <= f.start < b for f in staying for a, b in spans)
         if test.reason != KERNEL_REASON and not held.get(test, "").startswith(HELD) and not raises:
@@ -96,7 +96,7 @@ def _guards(
     if not staying:
         return
     for node in branches:
-        parts = [n for n in decided(context, _leaf(node.test)) if isinstance(n, ast.expr | ast.stmt)]
+        parts = [n for n in decided(context, leaf(node.test)) if isinstance(n, ast.expr | ast.stmt)]
         spans = [context.text.span(part) for part in parts]
         held = next((f for f in staying if any(a <= f.start < b for a, b in spans)), None)
         if held is None:
@@ -106,13 +106,6 @@ def _guards(
         for finding in findings:
             if finding.edits and any(a <= finding.start < b for a, b in tests):
                 yield finding, reason
-
-
-def _leaf(test: ast.expr) -> ast.expr:
-    """A node inside a test from which its sign can be seen on the way out."""
-    if isinstance(test, ast.UnaryOp):
-        return test.operand
-    return test.left if isinstance(test, ast.Compare) else test
 
 
 def _flags(context: Context, node: ast.If | ast.IfExp) -> Iterator[ast.expr]:

@@ -55,6 +55,7 @@ TRANSFORMERS = {
     "launch-command": "torchport.rewrite.reports.launch_command",
     "library-import": "torchport.rewrite.libraries.library_import",
     "apex": "torchport.rewrite.libraries.apex",
+    "memory-where-there-is-a-device": "torchport.rewrite.memory.memory_where_there_is_a_device",
     "memory-text": "torchport.rewrite.reports.memory_text",
     "autocast-state": "torchport.rewrite.switches.autocast_state",
     "attention-kernel": "torchport.rewrite.switches.attention_kernel",

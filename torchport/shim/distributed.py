@@ -51,8 +51,11 @@ def init_process_group(
     group_name: str = "",
     pg_options: Any = None,
     device_id: Any = None,
+    **more: Any,
 ) -> None:
     """torch.distributed.init_process_group; "nccl" becomes what this back end has (gloo, xla, tpu_dist).
+
+    ``more``: what other versions of torch take, such as ``_ranks``; it is handed on.
 
     Raises:
         RuntimeError: the environment describes more processes than the runtime of this back end knows of.
@@ -66,6 +69,7 @@ def init_process_group(
         "group_name": group_name,
         "pg_options": pg_options,
         "device_id": device_id,
+        **more,
     }
     if backend == "fake":  # torch's own, to try the sharding of a program out; it knows only devices that are named
         own = _this_backend().device_type
@@ -82,8 +86,12 @@ def new_group(
     use_local_synchronization: bool = False,
     group_desc: str | None = None,
     device_id: Any = None,
+    **more: Any,
 ) -> Any:
-    """torch.distributed.new_group; "nccl" becomes the group of this back end's device (gloo, xla, tpu_dist)."""
+    """torch.distributed.new_group; "nccl" becomes the group of this back end's device (gloo, xla, tpu_dist).
+
+    ``more``: what other versions of torch take, such as ``sort_ranks``; it is handed on.
+    """
     chosen, asked = _this_backend(), None if backend is None else str(backend).lower()
     rest = {"use_local_synchronization": use_local_synchronization, "group_desc": group_desc, "device_id": device_id}
     if chosen.name != "cuda":
@@ -91,7 +99,7 @@ def new_group(
         if asked is not None and "nccl" in asked:
             asked, pg_options = chosen.collectives, None  # the options are those of NCCL
     given = {key: value for key, value in rest.items() if value}  # PyTorch/XLA's new_group takes the first four alone
-    return torch.distributed.new_group(ranks, timeout, asked, pg_options, **given)
+    return torch.distributed.new_group(ranks, timeout, asked, pg_options, **given, **more)
 
 
 def accelerator_backend() -> str:
