@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from torchport import __version__
-from torchport.analysis.project import Collector, ProjectFacts, may_hold, own_cuda
+from torchport.analysis.project import Collector, ProjectFacts, kernels_in, may_hold, own_cuda
 from torchport.catalog.load import for_target
 from torchport.catalog.prefilter import Prefilter, SettingsFilter
 from torchport.lint.cache import Cache, found_of, key_of
@@ -113,6 +113,7 @@ class _Walk:
         self.collector = Collector()
         self.own_cuda: set[str] = set()
         self.held: list[Row] = []
+        self.kernels: set[tuple[str, str]] = set()
         usable = options.cache is not None and not options.fix and options.stdin is None
         self.cache = Cache(options.cache, _settings(rules, options)) if usable and options.cache else None
 
@@ -122,7 +123,7 @@ class _Walk:
         matching = [(file, digest) for file in files for digest in self.read(file, few)]
         if self.changed is not None:
             matching = [(file, digest) for file, digest in matching if self.changed.has(file.path)]
-        facts = key_of(",".join(sorted(self.own_cuda)), repr(self.held)) if self.cache else ""
+        facts = key_of(",".join(sorted(self.own_cuda)), repr((self.held, sorted(self.kernels)))) if self.cache else ""
         left: list[tuple[FoundFile, str]] = []
         for file, digest in matching:
             key = self.key(file, digest, facts) if self.cache else ""
@@ -168,6 +169,7 @@ class _Walk:
         """What a file tells of the project. Which modules it imports matters only to a rewrite."""
         if self.options.fix:
             self.collector.add(data, file.path)
+        self.kernels |= kernels_in(data, file.path)
         if b"cuda" not in data:
             return
         self.own_cuda.update(own_cuda(data))
@@ -185,7 +187,7 @@ class _Walk:
 
         held = tuple(Held(*row) for row in self.held)
         imported = self.collector.facts().imported if self.options.fix else frozenset[str]()
-        return ProjectFacts(frozenset(self.own_cuda), imported, held)
+        return ProjectFacts(frozenset(self.own_cuda), imported, held, frozenset(self.kernels))
 
     def key(self, file: FoundFile, digest: str, facts: str) -> str:
         """What a result depends on, besides the settings of the run."""

@@ -32,6 +32,7 @@ STAYS = tuple(
     )
 )
 """Each with a word without which it is not looked for: as one expression they take ten times as long."""
+LAUNCHES = pattern(rb"@(?:triton|helion)\b|\b(?:triton|helion|cuda)\.(?:jit|kernel)\b|\bfrom[ \t]+(?:triton|helion)\b")
 DEEP = pattern(rb"[(\[{]{40}")
 """Brackets so deep are left to the processes that may die of them."""
 
@@ -43,6 +44,8 @@ class ProjectFacts(NamedTuple):
     imported: frozenset[str] = frozenset()
     held: tuple[Held, ...] = ()
     """Names that files share and whose value one of them cannot move."""
+    kernels: frozenset[tuple[str, str]] = frozenset()
+    """Functions and classes that launch kernels, each with a module or a package through which it may be imported."""
 
 
 class Collector:
@@ -52,6 +55,7 @@ class Collector:
         self._own_cuda: set[str] = set()
         self._imported: set[str] = set()
         self._held: list[Held] = []
+        self._kernels: set[tuple[str, str]] = set()
 
     def add(self, blob: bytes, path: str = "") -> None:
         """Take one file into account. ``path`` is named where another file has to stay because of it."""
@@ -64,10 +68,23 @@ class Collector:
             from torchport.analysis.held import held_names
 
             self._held += held_names(blob.decode(errors="replace"), path)
+        self._kernels |= kernels_in(blob, path)
 
     def facts(self) -> ProjectFacts:
         """What was gathered."""
-        return ProjectFacts(frozenset(self._own_cuda), frozenset(self._imported), tuple(self._held))
+        held = tuple(self._held)
+        return ProjectFacts(frozenset(self._own_cuda), frozenset(self._imported), held, frozenset(self._kernels))
+
+
+def kernels_in(blob: bytes, path: str) -> set[tuple[str, str]]:
+    """What in ``blob`` launches kernels for CUDA, as other files may import it: ``ProjectFacts.kernels``."""
+    if not (b"triton" in blob or b"helion" in blob or b"cuda.jit" in blob):
+        return set()
+    if not LAUNCHES.search(blob) or DEEP.search(blob):
+        return set()
+    from torchport.analysis.kernels import kernel_names
+
+    return kernel_names(blob.decode(errors="replace"), path)
 
 
 def may_hold(blob: bytes) -> bool:

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import ast
 import re
+from pathlib import PurePath
 
+from torchport.analysis.kernels import called_name, is_launch, launching
 from torchport.analysis.names import chain
 from torchport.analysis.scopes import dotted
 from torchport.lazy import pattern, words
 from torchport.rewrite.context import Context
 
 AVAILABLE = ("torch.cuda.is_available", "torch.accelerator.is_available", "torchport.shim.is_available")
-KERNEL = words(r"cuda|triton|flash_attn|xformers|apex|cupy|(^|_)_?c$|_ext$|_kernel")
-LIBRARY = words(r"triton|flash_attn|xformers|apex|cupy|bitsandbytes|(^|_)_?c$|_ext$")
+KERNEL = words(r"cuda|triton|helion|flash_attn|xformers|apex|cupy|(^|_)_?c$|_ext$|_kernel")
+LIBRARY = words(r"triton|helion|flash_attn|xformers|apex|cupy|bitsandbytes|(^|_)_?c$|_ext$")
 """Names that say it of the kernel even where the name of the test is CUDA's: ``if available: to_cuda(model)`` moves."""
 EXTENSION = pattern(r"\w_cuda$|^cuda_\w|_cuda_\w")
 """Modules and functions that a project builds for CUDA: ``fused_adam_cuda``."""
-KERNELS = pattern(r"(^|[._])(kernels?|triton\w*)(\.|$)|\w_cuda$")
+KERNELS = pattern(r"(^|[._])(kernels?|helion|triton\w*)(\.|$)|\w_cuda$")
 PARTS = (ast.BoolOp, ast.Compare, ast.UnaryOp, ast.Attribute)
 ANSWERS = words(r"^_?(should_|can_)?(use|has|is|supports?)_\w*(kernel|custom|fused|triton|flash|xformers|plugin)")
 """Functions that answer whether a kernel can be used."""
@@ -35,14 +37,17 @@ def is_available(context: Context, node: ast.expr) -> bool:
     return isinstance(node, ast.Call) and not node.args and not node.keywords and context.named(node.func, *AVAILABLE)
 
 
-def guards_kernel(context: Context, node: ast.AST) -> bool:
-    """Whether ``node`` decides on a call of a function whose name says that it is a CUDA kernel."""
-    function = context.tree.function(node)
-    return (
-        _decides_on(context, node, KERNEL)
-        or bool(ANSWERS.search(getattr(function, "name", "")))
-        or (_is_returned(context, node) and _imports_kernels(context))
-    )
+def guards_kernel(context: Context, node: ast.AST, deep: int = 3) -> bool:
+    """Whether ``node`` decides on a kernel of CUDA: by itself, or through the functions that answer with it."""
+    if _decides_on(context, node, KERNEL):
+        return True
+    name = getattr(context.tree.function(node), "name", "")
+    if ANSWERS.search(name):
+        return True
+    if not name or not deep or not _is_returned(context, node):
+        return False
+    asked = [call for call in context.tree.calls_of(name) if called_name(call).rpartition(".")[2] == name]
+    return _imports_kernels(context) or any(guards_kernel(context, call, deep - 1) for call in asked)
 
 
 def _is_returned(context: Context, node: ast.AST) -> bool:
@@ -237,19 +242,37 @@ def _with_callees(context: Context, nodes: list[ast.AST]) -> list[ast.AST]:
 def _kernel_call(context: Context, node: ast.AST, names: re.Pattern[str]) -> bool:
     if not isinstance(node, ast.Call):
         return False
-    if isinstance(node.func, ast.Subscript):
-        return _launch(node.func)
+    if is_launch(node) or called_name(node) in _launching(context):
+        return True
     found = context.qualify(node.func) if isinstance(node.func, ast.Name | ast.Attribute) else None
     if found is not None:
         name = found.name
-        return (not name.startswith("torch.") and bool(names.search(name))) or name.startswith("torch.ops.")
+        if name.startswith("torch."):
+            return name.startswith("torch.ops.")
+        return bool(names.search(name)) or _is_kernel_of_project(context, name)
     func = node.func
     if isinstance(func, ast.Attribute):
         return func.attr not in ("cuda", "is_cuda") and bool(names.search(func.attr))
     return isinstance(func, ast.Name) and bool(names.search(func.id))
 
 
-def _launch(func: ast.Subscript) -> bool:
-    """``kernel[grid](x)``, a launch of Triton or Numba; ``layers[i](x)`` is none."""
-    size = (chain(func.slice) or [""])[-1]
-    return "grid" in size.lower() or isinstance(func.slice, ast.Lambda | ast.Tuple)
+def _launching(context: Context) -> set[str]:
+    """What in this file launches a kernel, as it is called here."""
+    if "launching" not in context.memo:
+        known = set()
+        for statement in context.tree.imports if context.project.kernels else ():
+            module = "." * statement.level + (statement.module or "") if isinstance(statement, ast.ImportFrom) else ""
+            for alias in statement.names if module else ():
+                if _is_kernel_of_project(context, f"{module}.{alias.name}"):
+                    known.add(alias.asname or alias.name)
+        look = known or any(word in context.text.bytes for word in (b"triton", b"helion", b"cuda.jit"))
+        context.memo["launching"] = launching(context.tree.module, known) if look else known
+    found: set[str] = context.memo["launching"]
+    return found
+
+
+def _is_kernel_of_project(context: Context, name: str) -> bool:
+    """Whether a name that is imported launches a kernel in another file: ``kernels.fused``, ``Fused.apply``."""
+    module, _, last = name.removesuffix(".apply").rpartition(".")
+    part = module.rpartition(".")[2] or PurePath(context.path).parent.name
+    return (last, part) in context.project.kernels
