@@ -78,7 +78,7 @@ def _remove(tree: Tree, text: Text, node: ast.Import | ast.ImportFrom, dead: lis
     ):
         return None
     if len(dead) < len(node.names):
-        return Edit(start, end, _without(source, dead, text.newline(node.lineno)))
+        return Edit(start, end, without(source, dead, text.newline(node.lineno)))
     parent = tree.parents[node]
     block = next(
         (
@@ -98,7 +98,8 @@ def _remove(tree: Tree, text: Text, node: ast.Import | ast.ImportFrom, dead: lis
     return Edit(line_start, text.starts[after] if after < len(text.starts) else len(text.bytes), "")
 
 
-def _without(source: str, dead: list[ast.alias], newline: str) -> str:
+def without(source: str, dead: list[ast.alias], newline: str) -> str:
+    """The text of an import statement without some of its names, its lines and brackets as they were."""
     import libcst as cst
 
     gone = {(alias.name, alias.asname) for alias in dead}

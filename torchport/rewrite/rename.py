@@ -21,6 +21,7 @@ from torchport.model import Finding, Rule
 from torchport.rewrite.context import NO_SPELLING, Context, New
 from torchport.rewrite.cst import TooDeep, replace_name
 from torchport.rewrite.guards import chooses_cuda
+from torchport.rewrite.imports import without
 from torchport.rewrite.spread import COUNT, scales_with_gpus
 from torchport.rewrite.statements import removal, replacement
 
@@ -250,10 +251,13 @@ def _import(node: ast.ImportFrom, moving: list[tuple[ast.alias, str, Rule]], con
         return context.leave(
             rule, node, "only some of the names of this import move; write them on a line of their own"
         )
-    staying = ", ".join(_alias(a.name, a) for a in node.names if all(a is not m for m, _, _ in moving))
-    indent = context.text.indent(node.lineno)
-    newline = context.text.newline(node.lineno)
-    text = f"from {node.module} import {staying}{newline}{indent}from torchport.shim import {fresh}"
+    indent, newline = context.text.indent(node.lineno), context.text.newline(node.lineno)
+    if "\n" in source:  # the list keeps its lines
+        kept = without(source, [alias for alias, _, _ in moving], newline)
+    else:
+        staying = ", ".join(_alias(a.name, a) for a in node.names if all(a is not m for m, _, _ in moving))
+        kept = f"from {node.module} import {staying}"
+    text = f"{kept}{newline}{indent}from torchport.shim import {fresh}"
     return context.rewrite(rule, node, New(node, text, accelerator=False))  # type: ignore[arg-type]
 
 
