@@ -6,12 +6,17 @@ import ast
 
 from torchport.analysis.devices import Key, key_of, looked_up
 from torchport.analysis.scopes import Scope, Tree
+from torchport.lazy import pattern
 
 COPIES = frozenset(("str", "repr", "list", "tuple", "set", "sorted", "next", "iter", "reversed", "enumerate"))
 """Builtins whose result is, or holds, what they are given."""
 TEXTS = frozenset(("lower", "strip", "split", "rsplit", "partition", "replace", "removeprefix", "values", "copy"))
 """Methods whose result is made of the letters of a text, or of the items of a collection."""
 CONTAINERS = (ast.List, ast.Tuple, ast.Set)
+PIECE = pattern(r"(?:cuda|cpu|xla|tpu|%s|\{\w*\})?(?::(?:\d+|%[sdi]|\{\w*\})?)?")
+"""What may stand beside a device name in a text that is one again: ``f"{kind}:{index}"``, not ``f"on {device}"``."""
+SEPARATORS = pattern(r"[:,;\s]*")
+"""What joins device names to a text that is taken apart again."""
 
 
 def carriers(tree: Tree, node: ast.expr, scope: Scope) -> list[Key]:
@@ -39,10 +44,16 @@ def _parts(node: ast.expr) -> list[ast.expr]:
     if isinstance(node, CONTAINERS):
         return node.elts
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Mod):
-        return [node.left, node.right]
+        return [node.left, node.right] if _is_device_text(node.left, node.right) else []
     if isinstance(node, ast.ListComp | ast.SetComp | ast.GeneratorExp):
         return [node.elt]
-    return node.values if isinstance(node, ast.JoinedStr) else []
+    return node.values if isinstance(node, ast.JoinedStr) and _is_device_text(*node.values) else []
+
+
+def _is_device_text(*parts: ast.expr) -> bool:
+    """Whether the parts may make up a device name: the letters between them are those of one, or there are none."""
+    texts = [part.value for part in parts if isinstance(part, ast.Constant) and isinstance(part.value, str)]
+    return all(PIECE.fullmatch(text) for text in texts)
 
 
 def _of_call(tree: Tree, node: ast.Call, scope: Scope) -> list[Key]:
@@ -57,6 +68,9 @@ def _of_call(tree: Tree, node: ast.Call, scope: Scope) -> list[Key]:
         if func.attr == "device":  # torch.device(...), shim.device(...)
             return [key for argument in node.args[:1] for key in carriers(tree, argument, scope)]
         if func.attr in ("format", "join"):
+            written = func.value.value if isinstance(func.value, ast.Constant) else ""
+            if not (PIECE if func.attr == "format" else SEPARATORS).fullmatch(str(written)):
+                return []
             return [key for argument in node.args for key in carriers(tree, argument, scope)]
         if func.attr in TEXTS:
             return carriers(tree, func.value, scope)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
+from collections.abc import Iterator
 
+from torchport.analysis.arguments import ASKED, METHOD
 from torchport.analysis.carriers import carriers
 from torchport.analysis.devices import Key, Use, key_of
 from torchport.analysis.flows import SAME, same_values, scope_around
@@ -15,7 +17,9 @@ from torchport.analysis.scopes import Tree
 TESTS = ("test", "slice", "case", "member", "key")
 """Roles of texts that are held against a value: they stay what they were where there is no accelerator."""
 NUMBERED = "it asks for one GPU by its number; on a TPU every process has one device"
+SPLICED = "it becomes a part of the name of an attribute, which is the same on every device"
 KNOWS_XLA = "this file has a branch or an entry for XLA or TPUs of its own, which would no longer be reached"
+NAMES_ATTRIBUTE = ("getattr", "hasattr", "setattr", "delattr")
 Members = dict[Key | int, list[Use]]
 
 
@@ -52,8 +56,11 @@ def grouped(tree: Tree, original: Tree, uses: list[Use], signatures: Signatures)
         if use.role == "key":
             _check_lookups(tree, use, groups, at)
     yardsticks, knows_xla = _yardsticks(tree), _knows_xla(original)
+    in_names = {groups.find(key): reason for key, reason in _in_attribute_names(tree)}
     for number, use in enumerate(uses):
         _check_test(use, knows_xla)
+        if in_names and use.keys and (reason := in_names.get(groups.find(use.keys[0]))):
+            use.role, use.reason = "fixed", reason
         use.yardstick = not yardsticks.isdisjoint(use.keys)
         members[groups.find(use.keys[0]) if use.keys else number].append(use)
     return groups, members
@@ -65,6 +72,24 @@ def _knows_xla(tree: Tree) -> bool:
     sides += [e for s in sides if isinstance(s, ast.Tuple | ast.List | ast.Set) for e in s.elts]
     sides += [key for node in tree.every(ast.Dict) for key in node.keys if key is not None]
     return any(isinstance(s, ast.Constant) and s.value in ("xla", "tpu") for s in sides)
+
+
+def _in_attribute_names(tree: Tree) -> Iterator[tuple[Key, str]]:
+    """Keys of which ``getattr(event, f"self_{device}_time")`` makes the name of an attribute, and why they stay.
+
+    ``getattr(torch, device)`` is a module, of which another rule speaks.
+    """
+    for call in tree.calls:
+        if not (isinstance(call.func, ast.Name) and call.func.id in NAMES_ATTRIBUTE and len(call.args) > 1):
+            continue
+        owner, name = call.args[:2]
+        if isinstance(name, ast.Constant) or (isinstance(owner, ast.Name) and owner.id == "torch"):
+            continue
+        whole = ASKED if call.func.id == "hasattr" else METHOD
+        scope, reason = scope_around(tree, call), whole if isinstance(name, ast.Name | ast.Attribute) else SPLICED
+        for node in ast.walk(name):
+            if isinstance(node, ast.Name | ast.Attribute) and (key := key_of(tree, node, scope)) is not None:
+                yield key, reason
 
 
 def _check_test(use: Use, knows_xla: bool) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from torchport.analysis.arguments import ASKED
 from torchport.analysis.devices import NAMED, Key, Use, key_of
-from torchport.analysis.groups import TESTS, grouped
+from torchport.analysis.groups import SPLICED, TESTS, grouped
 from torchport.analysis.held import hold_with_others
 from torchport.analysis.names import chain, line_mark
 from torchport.analysis.parameters import Signatures
@@ -87,6 +87,9 @@ def device_strings(rule: Rule, context: Context) -> Iterator[Finding]:
         if key[0] == "attribute" and (found := groups.find(key)) in names:
             names[found].add(key[1])
     for name, group in members.items():
+        if (reason := group[0].reason) in (SPLICED, ASKED) and group[0].role == "fixed" and name not in sinks:
+            yield from (context.leave(rule, use.text.node, reason, effect="none") for use in group)
+            continue
         proved = name in sinks or any(
             use.proof or use.text.index is not None or any(NAMED.search(key[1]) for key in use.keys) for use in group
         )
@@ -139,6 +142,9 @@ def device_sinks(context: Context) -> Iterator[Key]:
         for keyword in call.keywords:
             if keyword.arg in SINKS and (key := key_of(context.tree, keyword.value, scope)):
                 yield key
+        method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+        if method == "to" and call.args and (key := key_of(context.tree, call.args[0], scope)):
+            yield key
     for call in context.calls("torch.device", "torchport.shim.device"):
         for node in call.args[:1]:
             if key := key_of(context.tree, node, context.tree.scopes[call]):
