@@ -16,7 +16,7 @@ from torchport.model import Effect, Finding, Review, Rule
 from torchport.rewrite.context import Context, New
 from torchport.rewrite.forms import new_text, settings_read
 from torchport.rewrite.guards import KERNEL_REASON, WORKER, guards_kernel, is_available, workers
-from torchport.rewrite.reports import reaches_module
+from torchport.rewrite.reports import BY_DEVICE, NO_MODULE, reaches_module
 from torchport.rewrite.spread import SPREAD, owner, spread_over_gpus
 
 ELSEWHERE = frozenset(
@@ -60,7 +60,6 @@ NOT_TORCH = (
     "isaaclab",
     "omni",
 )
-NO_MODULE = "PyTorch/XLA has no device module; call what is needed of the shim"
 FOREIGN = "the library is not built on PyTorch's devices; look up what it calls a TPU"
 ODD_TEXT = "it begins as a CUDA device does, and how it goes on is not understood; write shim.device(number)"
 SINKS = ("device", "map_location", "device_type")
@@ -232,8 +231,10 @@ def _other_function(context: Context, use: Use) -> str:
     name = found.name if found is not None else ""
     if name.startswith("torch.library."):
         return LIBRARY
-    if name in ("torch.random.fork_rng", "torch.get_device_module"):
-        return FORK if name.endswith("fork_rng") else NO_MODULE
+    if name in BY_DEVICE:
+        return NO_MODULE
+    if name == "torch.random.fork_rng":
+        return FORK
     return FOREIGN if name.partition(".")[0] in NOT_TORCH else ""
 
 

@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
+from torchport.analysis.devices import stripped
 from torchport.analysis.scopes import dotted
 from torchport.lazy import pattern, words
 from torchport.model import Finding, Rule
@@ -29,6 +30,8 @@ MODULES = (
     *("torch.cuda", "torch.backends.cuda", "torch.backends.cudnn"),
     *(f"torch.cuda.{name}" for name in INNER.split()),
 )
+BY_DEVICE = ("torch.get_device_module", "torch._utils._get_device_module")
+NO_MODULE = "PyTorch/XLA has no device module; call what is needed of the shim"
 PROPERTIES = ("name", "total_memory", "multi_processor_count", "major", "minor")
 BUILDS_PACKAGE = "cuda-build-script"
 BUILDERS = ("setuptools", "distutils", "skbuild")
@@ -108,6 +111,22 @@ def dynamic_access(rule: Rule, context: Context) -> Iterator[Finding]:
     for call in context.tree.calls:
         if reaches_module(context, call):
             yield context.leave(rule, call, rule.reason)
+        elif context.target != "tpu" and _module_by_device(context, call):
+            yield context.leave(rule, call, NO_MODULE, effect="error")
+
+
+def _module_by_device(context: Context, call: ast.Call) -> bool:
+    """``getattr(torch, device.type)`` and ``torch.get_device_module(device)``; a plain text is for another rule."""
+    if context.named(call.func, *BY_DEVICE):
+        return not any(isinstance(n, ast.Constant) for n in (*call.args, *(k.value for k in call.keywords)))
+    named = isinstance(call.func, ast.Name) and call.func.id == "getattr" and len(call.args) == 2
+    if not (named and context.named(call.args[0], "torch")):
+        return False
+    asked = call.args[1]
+    if isinstance(asked, ast.Constant) or not stripped(asked)[1]:
+        return False
+    tests = [n.test for n in context.tree.ancestors(call) if isinstance(n, ast.If | ast.IfExp)]
+    return not any("hasattr(torch," in context.source(test) for test in tests)
 
 
 def reaches_module(context: Context, call: ast.Call) -> bool:
