@@ -6,12 +6,13 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from torchport.analysis.carriers import TEXTS
 from torchport.analysis.devices import NAMED, Key, key_of
-from torchport.analysis.flows import positions, scope_around
+from torchport.analysis.flows import ADDS, positions, scope_around
 from torchport.analysis.groups import Groups
 from torchport.analysis.literals import device_text
 from torchport.analysis.names import chain
-from torchport.analysis.parameters import Signatures
+from torchport.analysis.parameters import Signatures, last_name
 from torchport.analysis.scopes import Scope
 from torchport.analysis.uses import find_uses
 from torchport.model import Finding, Rule
@@ -25,6 +26,31 @@ if TYPE_CHECKING:
     import libcst as cst
 
 CURRENT = ("torch.cuda.current_device", "torch.accelerator.current_device_index")
+CURRENT_XLA = b"torch_xla.device().index"
+"""What the number of the current device becomes for PyTorch/XLA alone."""
+KEEPS = frozenset(
+    (
+        *ADDS,
+        *TEXTS,
+        "to",
+        "cuda",
+        "format",
+        "index",
+        "count",
+        "remove",
+        "get",
+        "put",
+        "write",
+        "info",
+        "debug",
+        "warning",
+    )
+)
+"""Methods whose own rules say what a number means to them, and those that only keep, compare or print it."""
+HANDED_OVER = (
+    "it is the number of the device, and what the function makes of it is not seen here; where that is a device, hand "
+    "over shim.device()"
+)
 NUMBERS = ("rank", "local_rank", "gpu", "gpu_id", "device_id", "local_gpu")
 TYPED = 'what a user types for this option is not in the source: where scripts give "cuda", they have to give "{}" now'
 CHOSEN = 'a number stands for a GPU here; write shim.device() for it and torch.device("cpu") for the other'
@@ -120,14 +146,10 @@ def _proved(context: Context) -> set[str]:
 def _handed(rule: Rule, context: Context) -> Iterator[Finding]:
     """Numbers in the place of a device argument."""
     proved, spread = _proved(context), spread_over_gpus(context)
-    counted = {
-        ast.unparse(target)
-        for call in context.calls(*CURRENT, "torchport.shim.current_device")
-        if isinstance(parent := context.tree.parents[call], ast.Assign)
-        for target in parent.targets
-    }
     numbered = _numbered(context)
     for call in context.tree.calls:
+        if context.target != "tpu" and numbered.current:
+            yield from _handed_over(rule, context, call, numbered)
         for node, ours in _device_arguments(context, call):
             doubt = "" if ours else "the function is not PyTorch's, and what it makes of a number is not seen here"
             if isinstance(node, ast.Constant) and type(node.value) is int and owner(context, node) in spread:
@@ -137,7 +159,7 @@ def _handed(rule: Rule, context: Context) -> Iterator[Finding]:
             elif ours and isinstance(node, ast.Call) and context.named(node.func, *CURRENT):
                 context.claimed.add(node.func)
                 yield context.rewrite(rule, node, New(node, context.spell.place()))
-            elif ".".join(chain(node)) in counted:
+            elif numbered.is_current(node):
                 yield context.rewrite(rule, node, New(node, context.spell.place(context.source(node))))
             elif (name := chain(node)) and name[-1] in NUMBERS:
                 if not name[-1].endswith("rank") and ".".join(name) not in proved:
@@ -148,6 +170,21 @@ def _handed(rule: Rule, context: Context) -> Iterator[Finding]:
                     yield context.rewrite(rule, node, New(node, context.spell.place(context.source(node))))
                 else:
                     yield context.leave(rule, node, CHOSEN)
+
+
+def _handed_over(rule: Rule, context: Context, call: ast.Call, numbered: Numbered) -> Iterator[Finding]:
+    """``evaluate(model, device)``: the number goes into a function of another file, whose parameter is not seen."""
+    found = context.qualify(call.func) if isinstance(call.func, ast.Name | ast.Attribute) else None
+    method = isinstance(call.func, ast.Attribute) and found is None
+    ours = found is not None and found.name.startswith(("torch", "builtins."))
+    if ours or (found is None and not method) or (method and last_name(call.func) in KEEPS):
+        return
+    named = [(keyword.arg or "", keyword.value) for keyword in call.keywords if keyword.arg != "device"]
+    for name, node in [(_last(argument), argument) for argument in call.args] + named:
+        says = NAMED.search(name) or NAMED.search(_last(node))
+        if says and numbered.is_current(node) and not numbered.signatures.takers(call, node):
+            place = context.spell.place(context.source(node))
+            yield context.rewrite(rule, node, New(node, place), doubt=HANDED_OVER)
 
 
 def _numbered(context: Context) -> Numbered:
@@ -162,10 +199,12 @@ class Numbered:
 
     def __init__(self, context: Context) -> None:
         self.tree, self.groups = context.tree, Groups()  # not the context, which keeps this
+        self.signatures = Signatures(self.tree)
         source = context.text.bytes
-        seeds = (
-            set(self._seeds(context)) if any(word in source for word in (b"rank", b"RANK", b"device_count")) else set()
-        )
+        self.current = set(self._of_current(context)) if b"current_device" in source or CURRENT_XLA in source else set()
+        words = (b"rank", b"RANK", b"device_count")
+        seeds = set(self._seeds(context)) if any(word in source for word in words) else set()
+        seeds |= self.current if context.target != "tpu" else set()  # TorchTPU reads numbers as its own
         if seeds:
             for keys in self._handed_on():
                 self.groups.join(keys)
@@ -176,9 +215,24 @@ class Numbered:
         key = self._key(node) if self.known else None
         return key is not None and self.groups.find(key) in self.known
 
+    def is_current(self, node: ast.expr) -> bool:
+        """Whether ``node`` has the number of the current device and nothing else."""
+        return bool(self.current) and self._key(node) in self.current
+
+    def _of_current(self, context: Context) -> Iterator[Key]:
+        """``device = torch.cuda.current_device()``, where nothing else is assigned to it."""
+        values: dict[Key, list[ast.expr]] = {}
+        for assign in self.tree.every(ast.Assign):
+            for target in assign.targets:
+                if (key := self._key(target)) is not None:
+                    values.setdefault(key, []).append(assign.value)
+        for key, given in values.items():
+            if all(_is_current(context, value) for value in given):
+                yield key
+
     def _handed_on(self) -> Iterator[tuple[Key, ...]]:
         """``a = b`` and arguments that are names: what is made of a number, such as a device, is none."""
-        tree, signatures = self.tree, Signatures(self.tree)
+        tree, signatures = self.tree, self.signatures
         for assign in tree.every(ast.Assign):
             yield tuple(key for node in (*assign.targets, assign.value) if (key := self._key(node)) is not None)
         for call in tree.calls:
@@ -221,6 +275,13 @@ class Numbered:
     def _counts_devices(self, context: Context, node: ast.expr) -> bool:
         counted = ("torch.cuda.device_count", "torchport.shim.device_count")
         return any(isinstance(n, ast.Call) and context.named(n.func, *counted) for n in ast.walk(node))
+
+
+def _is_current(context: Context, node: ast.expr) -> bool:
+    if isinstance(node, ast.Call):
+        return context.named(node.func, *CURRENT, "torchport.shim.current_device")
+    made = node.value if isinstance(node, ast.Attribute) and node.attr == "index" else None
+    return isinstance(made, ast.Call) and context.named(made.func, "torch_xla.device")
 
 
 def _device_arguments(context: Context, call: ast.Call) -> Iterator[tuple[ast.expr, bool]]:
