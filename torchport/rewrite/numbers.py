@@ -28,24 +28,8 @@ if TYPE_CHECKING:
 CURRENT = ("torch.cuda.current_device", "torch.accelerator.current_device_index")
 CURRENT_XLA = b"torch_xla.device().index"
 """What the number of the current device becomes for PyTorch/XLA alone."""
-KEEPS = frozenset(
-    (
-        *ADDS,
-        *TEXTS,
-        "to",
-        "cuda",
-        "format",
-        "index",
-        "count",
-        "remove",
-        "get",
-        "put",
-        "write",
-        "info",
-        "debug",
-        "warning",
-    )
-)
+OWN_RULES = ("to", "cuda", "set_device")
+KEEPS = frozenset((*OWN_RULES, *ADDS, *TEXTS, "format", "index", "count", "remove", "get", "put", "info", "debug"))
 """Methods whose own rules say what a number means to them, and those that only keep, compare or print it."""
 HANDED_OVER = (
     "it is the number of the device, and what the function makes of it is not seen here; where that is a device, hand "
@@ -180,7 +164,7 @@ def _handed_over(rule: Rule, context: Context, call: ast.Call, numbered: Numbere
     if ours or (found is None and not method) or (method and last_name(call.func) in KEEPS):
         return
     named = [(keyword.arg or "", keyword.value) for keyword in call.keywords if keyword.arg != "device"]
-    for name, node in [(_last(argument), argument) for argument in call.args] + named:
+    for name, node in [*((_last(given), given) for given in call.args), *named]:
         says = NAMED.search(name) or NAMED.search(_last(node))
         if says and numbered.is_current(node) and not numbered.signatures.takers(call, node):
             place = context.spell.place(context.source(node))
