@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from torchport import __version__
-from torchport.analysis.project import Collector, ProjectFacts, kernels_in, may_hold, own_cuda
+from torchport.analysis.own_classes import OwnClasses
+from torchport.analysis.project import Collector, ProjectFacts, kernels_in, may_hold
 from torchport.catalog.load import for_target
 from torchport.catalog.prefilter import Prefilter, SettingsFilter
 from torchport.lint.cache import Cache, found_of, key_of
@@ -111,7 +112,7 @@ class _Walk:
         self.prefilter = Prefilter(for_target(rules, options.target))
         self.plain = SettingsFilter(for_target(rules, options.target))
         self.collector = Collector()
-        self.own_cuda: set[str] = set()
+        self.own = OwnClasses()
         self.held: list[Row] = []
         self.kernels: set[tuple[str, str]] = set()
         usable = options.cache is not None and not options.fix and options.stdin is None
@@ -123,7 +124,8 @@ class _Walk:
         matching = [(file, digest) for file in files for digest in self.read(file, few)]
         if self.changed is not None:
             matching = [(file, digest) for file, digest in matching if self.changed.has(file.path)]
-        facts = key_of(",".join(sorted(self.own_cuda)), repr((self.held, sorted(self.kernels)))) if self.cache else ""
+        own = [(*item[:2], sorted(item.words), item.closed) for item in self.own.all()] if self.cache else []
+        facts = key_of(repr((own, self.held, sorted(self.kernels)))) if self.cache else ""
         left: list[tuple[FoundFile, str]] = []
         for file, digest in matching:
             key = self.key(file, digest, facts) if self.cache else ""
@@ -170,9 +172,9 @@ class _Walk:
         if self.options.fix:
             self.collector.add(data, file.path)
         self.kernels |= kernels_in(data, file.path)
+        self.own.add(data)
         if b"cuda" not in data:
             return
-        self.own_cuda.update(own_cuda(data))
         key = key_of("held", digest, file.path) if self.cache else ""
         rows = self.cache.get(key) if self.cache else None
         if not (isinstance(rows, list) and all(isinstance(row, list) and len(row) == 4 for row in rows)):
@@ -187,7 +189,7 @@ class _Walk:
 
         held = tuple(Held(*row) for row in self.held)
         imported = self.collector.facts().imported if self.options.fix else frozenset[str]()
-        return ProjectFacts(frozenset(self.own_cuda), imported, held, frozenset(self.kernels))
+        return ProjectFacts(self.own.all(), imported, held, frozenset(self.kernels))
 
     def key(self, file: FoundFile, digest: str, facts: str) -> str:
         """What a result depends on, besides the settings of the run."""

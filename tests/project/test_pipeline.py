@@ -193,7 +193,7 @@ def test_every_definition_of_a_cuda_method_is_handed_on(tmp_path: Path) -> None:
         Options(mode="check"),
         method="fork",  # type: ignore[func-returns-value]
     )
-    assert [sorted(facts.own_cuda) for facts in seen] == [["A", "B"]]
+    assert [[own.name for own in facts.own] for facts in seen] == [["A", "B"]]
 
 
 def test_uncommitted_changes_stop_a_rewrite(tmp_path: Path, git: Git) -> None:

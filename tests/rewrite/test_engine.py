@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import pytest
 
-from torchport.analysis.project import Collector
 from torchport.model import Edit
 from torchport.rewrite import Outcome, migrate
 from torchport.rewrite.text import Origin, Text, minimal, overlap, splice
@@ -122,17 +121,6 @@ def test_checks_see_lost_comments() -> None:
     assert "comment" in migrate.fault("x = 1  # one\n", old, "x = 1\n", migrate.parse("x = 1\n", "a.py"), "a.py", True)
 
 
-def test_own_cuda_classes_of_other_files_hold_back(migrate: Callable[..., Outcome]) -> None:
-    collector = Collector()
-    collector.add(b"class Bag:\n    def cuda(self):\n        return self\n")
-    facts = collector.facts()
-    text = "from bags import Bag\n\ndef f(items):\n    return Bag(items).cuda()\n"
-    outcome = migrate(text, project=facts)
-    assert outcome.text is None
-    assert "class Bag" in outcome.left[0].reason
-    assert migrate(text).text is not None
-
-
 def test_what_is_put_around_a_text_leaves_the_places_inside_it(migrate: Callable[..., Outcome]) -> None:
     text = Text("é = loader\n")
     start = len("é = ".encode())
@@ -148,28 +136,6 @@ def test(check, model, optimizer):
     assert [(f.line, f.column, f.old) for f in outcome.left] == [(4, 27, "torch.cuda.cudart")]
     assert outcome.text is not None
     assert "shim.steps(check(model, torch.cuda.cudart()))" in outcome.text
-
-
-@pytest.mark.parametrize(
-    ("receiver", "moves"),
-    [
-        ("def f(b):\n    return b.cuda()", False),
-        ("from data import load\ndef f():\n    b = next(load())\n    return b.cuda()", False),
-        ("from data import load\nb = load()\nc = b.cuda()", False),
-        ("def f(self):\n    return self.bag.cuda()", False),
-        ("def f(self):\n    return self.model.cuda()", True),
-        ("from nets import Net\nnet = Net()\nnet.cuda()", True),
-        ("x = torch.ones(2)\ny = x.cuda()", True),
-        ("y = [x.cuda() for x in ys]", False),
-    ],
-)
-def test_own_cuda_classes_of_other_files_hold_back_what_may_be_one(
-    receiver: str, moves: bool, migrate: Callable[..., Outcome]
-) -> None:
-    collector = Collector()
-    collector.add(b"class Bag:\n    def cuda(self):\n        return self\n")
-    outcome = migrate(f"import torch\n{receiver}\n", project=collector.facts())
-    assert (outcome.text is not None) is moves
 
 
 def test_minimal_edit_leaves_common_ends_alone() -> None:

@@ -5,17 +5,15 @@ Only a file in which the search finds a device's name that cannot move, such as 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
+from torchport.analysis.own_classes import Own, OwnClasses
 from torchport.lazy import pattern
 
 if TYPE_CHECKING:
     from torchport.analysis.held import Held
 
-OWN_CUDA = pattern(rb"^class[ \t]+(\w+)[^\n]*:(?:(?!^class[ \t])[\s\S])*?^[ \t]+def[ \t]+cuda[ \t]*\(", re.MULTILINE)
-OWN_MOVE = pattern(rb"^[ \t]+def[ \t]+(to|_apply)[ \t]*\(", re.MULTILINE)
 MODULE = pattern(rb"[\w.]*")
 NUMBERED = pattern(rb"""["']cuda:["']|[=!]=\s*["']cuda:\d|["']cuda:\d["']\s*[=!]=|\bin\b[^\n]*["']cuda:\d""")
 STAYS = tuple(
@@ -38,10 +36,12 @@ DEEP = pattern(rb"[(\[{]{40}")
 
 
 class ProjectFacts(NamedTuple):
-    """Classes with a ``cuda`` method and no ``to`` beside it, and the last names of the modules that files import."""
+    """What the files of a project say together."""
 
-    own_cuda: frozenset[str] = frozenset()
+    own: tuple[Own, ...] = ()
+    """Classes with a method or property of the name of one of a tensor's."""
     imported: frozenset[str] = frozenset()
+    """The last names of the modules that files import."""
     held: tuple[Held, ...] = ()
     """Names that files share and whose value one of them cannot move."""
     kernels: frozenset[tuple[str, str]] = frozenset()
@@ -52,7 +52,7 @@ class Collector:
     """Gathers the facts of a project from the bytes of its files, one after the other."""
 
     def __init__(self) -> None:
-        self._own_cuda: set[str] = set()
+        self._own = OwnClasses()
         self._imported: set[str] = set()
         self._held: list[Held] = []
         self._kernels: set[tuple[str, str]] = set()
@@ -63,7 +63,7 @@ class Collector:
             for piece in blob.split(word)[1:]:
                 if match := MODULE.match(piece):
                     self._imported.add(match[0].rpartition(b".")[2].decode(errors="replace"))
-        self._own_cuda |= set(own_cuda(blob))
+        self._own.add(blob)
         if may_hold(blob):
             from torchport.analysis.held import held_names
 
@@ -73,7 +73,7 @@ class Collector:
     def facts(self) -> ProjectFacts:
         """What was gathered."""
         held = tuple(self._held)
-        return ProjectFacts(frozenset(self._own_cuda), frozenset(self._imported), held, frozenset(self._kernels))
+        return ProjectFacts(self._own.all(), frozenset(self._imported), held, frozenset(self._kernels))
 
 
 def kernels_in(blob: bytes, path: str) -> set[tuple[str, str]]:
@@ -106,16 +106,3 @@ def _around(blob: bytes, word: bytes) -> Iterator[bytes]:
         end = blob.find(b"\n", blob.find(b"\n", at) + 1 or len(blob))
         yield blob[start : end if end != -1 else len(blob)]
         at = blob.find(word, at + 1)
-
-
-def own_cuda(blob: bytes) -> list[str]:
-    """Classes in ``blob`` with a ``cuda`` method and no ``to`` beside it."""
-    if b"def cuda" not in blob:
-        return []
-    found = []
-    for match in OWN_CUDA.finditer(blob):
-        following = blob.find(b"\nclass ", match.start() + 1)
-        body = blob[match.start() : following if following != -1 else len(blob)]
-        if not OWN_MOVE.search(body):
-            found.append(match[1].decode(errors="replace"))
-    return found

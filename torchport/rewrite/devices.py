@@ -16,6 +16,7 @@ from torchport.model import Effect, Finding, Review, Rule
 from torchport.rewrite.context import Context, New
 from torchport.rewrite.forms import new_text, settings_read
 from torchport.rewrite.guards import KERNEL_REASON, WORKER, guards_kernel, is_available, workers
+from torchport.rewrite.own_objects import own_class
 from torchport.rewrite.reports import BY_DEVICE, NO_MODULE, reaches_module
 from torchport.rewrite.spread import SPREAD, owner, spread_over_gpus
 
@@ -38,6 +39,7 @@ UNPROVED = (
 CHOICES = (ast.IfExp, ast.BoolOp, ast.List, ast.Tuple, ast.Dict, ast.Subscript)
 LIBRARY = "it registers a kernel for CUDA; register one for the other device, or a composite one"
 FORK = "fork_rng saves generators of CUDA; on PyTorch/XLA use shim.get_rng_state and shim.set_rng_state"
+OWN_ATTRIBUTE = "class {} of this project has an `is_cuda` of its own, and this may be one"
 NOT_TORCH = (
     "faster_whisper",
     "ctranslate2",
@@ -245,6 +247,8 @@ def is_cuda(rule: Rule, context: Context) -> Iterator[Finding]:
             continue
         if "is_cuda" in context.stored or any(d.name == "is_cuda" for d in context.tree.definitions):
             yield context.leave(rule, node, "the program has an attribute of this name of its own")
+        elif own := own_class(context, node):
+            yield context.leave(rule, node, OWN_ATTRIBUTE.format(own))
         elif guards_kernel(context, node):
             yield context.leave(rule, node, KERNEL_REASON)
         elif isinstance(parent := context.tree.parents[node], ast.Call) and parent.func is node:

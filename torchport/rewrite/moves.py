@@ -10,6 +10,7 @@ from torchport.analysis.literals import device_text
 from torchport.model import Finding, Rule
 from torchport.rewrite.context import Context
 from torchport.rewrite.cst import argument, change_method, source_of, with_keyword
+from torchport.rewrite.own_objects import own_class
 from torchport.rewrite.spread import SPREAD, owner, spread_over_gpus
 
 if TYPE_CHECKING:
@@ -96,37 +97,9 @@ def _not_ours(context: Context, node: ast.Attribute) -> str:
     ]
     if any(isinstance(n, ast.keyword) and n.arg == "map_location" for n in outside) or (lambdas and loads):
         return "here it moves a storage while a file is loaded; give map_location a device instead"
-    names = {n.id for n in context.tree.names if isinstance(n, ast.Name)} | {c.name for c in context.tree.classes}
-    if own := sorted(context.project.own_cuda & (names | set(context.tree.scope.names))):
-        return f"class {own[0]} of this project has a `cuda` method and no `to` method, and this may be one"
-    if context.project.own_cuda and _comes_from_outside(context, node, receiver):
-        own_class = min(context.project.own_cuda)
-        return f"class {own_class} of this project has a `cuda` method and no `to` method, and this may be one"
+    if own := own_class(context, node):
+        return f"class {own} of this project has a `cuda` method and no `to` method, and this may be one"
     return ""
-
-
-def _comes_from_outside(context: Context, node: ast.Attribute, receiver: ast.expr) -> bool:
-    """Whether what a variable or attribute holds is not seen here: a parameter, an item, the result of a function."""
-    if isinstance(receiver, ast.Attribute):
-        return any(name.lower() in receiver.attr.lower() for name in context.project.own_cuda)
-    if not isinstance(receiver, ast.Name):
-        return False
-    scope = context.tree.scopes.get(node) or context.tree.scope
-    home = scope.find(receiver.id)
-    bindings = home.names[receiver.id] if home is not None else []
-    return any(b.kind == "param" or _is_unseen(context, b.node) for b in bindings)
-
-
-def _is_unseen(context: Context, target: ast.AST) -> bool:
-    """Whether a name is bound to an item of a loop, a part of a tuple, or the result of a function of another file."""
-    parent = context.tree.parents.get(target)
-    if isinstance(parent, ast.For | ast.Tuple | ast.comprehension):
-        return True
-    value = parent.value if isinstance(parent, ast.Assign) else None
-    if not isinstance(value, ast.Call) or context.qualify(value.func) is not None:
-        found = context.qualify(value.func) if isinstance(value, ast.Call) else None
-        return found is not None and not found.name.startswith("torch") and found.name.rpartition(".")[2].islower()
-    return isinstance(value.func, ast.Name) and value.func.id.islower()
 
 
 def _to_arguments(old: list[cst.Arg], context: Context) -> list[cst.Arg]:
