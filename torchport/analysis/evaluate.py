@@ -259,7 +259,7 @@ class Flow(Evidence):
         bindings = home.names[node.id]
         if home is function_scope(scope) and home.kind != "comprehension":
             bindings = reaching(self.tree, node, bindings)
-        value = join(self._bound(binding, home) for binding in bindings)
+        value = self.before_move(join(self._bound(b, home) for b in bindings), node, home, bindings)
         if home.kind != "class" and (value.kind in ("unknown", "none") or not value.sure):
             shown = self.by_use(home, node.id)
             if shown is not None and not value.sure and shown.is_tensor:
@@ -320,7 +320,8 @@ class Flow(Evidence):
                     earlier = reaching(self.tree, parent.target, earlier) if earlier else []
                 before = join(self._bound(b, home) for b in earlier)
                 added = self.value(parent.value)
-                return self.operated(added if before.kind == "none" else before, added, parent.op)
+                found = self.operated(added if before.kind == "none" else before, added, parent.op)
+                return found._replace(where=before.where) if before.is_tensor and found.is_tensor else found
             case ast.For() | ast.AsyncFor() | ast.comprehension():
                 return self.iterated(parent.iter)
             case ast.withitem():

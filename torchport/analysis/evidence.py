@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import ast
+from functools import cached_property
 
 from torchport.analysis import operations as ops
 from torchport.analysis.index import Index
 from torchport.analysis.names import chain
 from torchport.analysis.operations import ARRAYS_OR_TENSORS, ONLY_MODELS, ONLY_TENSORS, TWO_TENSORS
 from torchport.analysis.reaching import scope_of
-from torchport.analysis.scopes import Binding, Scope
+from torchport.analysis.scopes import Binding, Scope, walk
 from torchport.analysis.values import HOST_BATCH, MODEL, ON_DEVICE, ON_HOST, TENSOR, Value
 from torchport.lazy import words
 
 COMPARISONS = (ast.Is, ast.IsNot, ast.In, ast.NotIn)
 LIKE_MODEL = words(r"(^|_)(model|net|network|encoder|decoder|unet|transformer|generator|discriminator|module)$")
 """What a parameter that is called is most likely; it makes a loop one of steps, and a result most likely a tensor."""
+
+
+MOVER = words(r"^_?(move_)?(data_|batch_|tensors?_)?to_(cuda|gpu|device)$|^move_to(_device)?$|^cuda_?ize$")
+"""Functions of programs that move what they are given to the device and give it back."""
 
 
 class Evidence(Index):
@@ -43,6 +48,40 @@ class Evidence(Index):
         if moves and any(self._is_turn(binding) for binding in home.names[name]):
             return HOST_BATCH if found is None else ON_HOST
         return found
+
+    @cached_property
+    def moved_names(self) -> dict[tuple[Scope | None, str], list[ast.Name]]:
+        """Names that are moved to the device under the same name, ``x = x.cuda()``, outside of any ``forward``."""
+        found: dict[tuple[Scope | None, str], list[ast.Name]] = {}
+        for call in self.tree.calls:
+            func = call.func
+            if isinstance(func, ast.Attribute) and func.attr in ("cuda", "to") and isinstance(func.value, ast.Name):
+                moved = [func.value] if func.attr == "cuda" or _names_device(call) else []
+            elif MOVER.search((chain(func) or [""])[-1]):
+                moved = [argument for argument in call.args if isinstance(argument, ast.Name)]
+            else:
+                continue
+            function = self.tree.function(call)
+            if not moved or getattr(function, "name", "forward") == "forward":
+                continue
+            statement = self.tree.statement(call)
+            targets = statement.targets if isinstance(statement, ast.Assign) else []
+            taken = {n.id for target in targets for n in walk(target) if isinstance(n, ast.Name)}
+            for name in moved:
+                if name.id in taken:
+                    found.setdefault((scope_of(self.tree, name).find(name.id), name.id), []).append(name)
+        return found
+
+    def before_move(self, value: Value, node: ast.Name, home: Scope, bindings: list[Binding]) -> Value:
+        """``value``, on the host if a statement further down moves ``node``, or what it has become by then."""
+        if value.where or value.kind not in ("unknown", "tensor", "output"):
+            return value
+        for use in self.moved_names.get((home, node.id), ()):
+            move = self.tree.statement(use)
+            before = [node, *(binding.node for binding in bindings)]
+            if all(_line(n) < move.lineno for n in before) and self.tree.parents[move] in self.tree.ancestors(node):
+                return HOST_BATCH if value.kind == "unknown" else value._replace(where="host")
+        return value
 
     def _by_attribute(self, attribute: str, called: bool) -> Value | None:
         """What has such an attribute, or a method of that name."""
@@ -130,6 +169,16 @@ class Evidence(Index):
         """``x.cpu().parameters()``: only a model has such a method."""
         parent = self.tree.parents[call]
         return isinstance(parent, ast.Attribute) and parent.attr in ONLY_MODELS
+
+
+def _line(node: ast.AST) -> int:
+    return getattr(node, "lineno", 0)
+
+
+def _names_device(call: ast.Call) -> bool:
+    """``.to(device)`` and ``.to(self.device)``: a device by its name, and not that of another tensor."""
+    parts = chain(call.args[0]) if call.args else []
+    return "device" in (parts or [""])[-1] and (len(parts) == 1 or parts[0] in ("self", "args", "cfg", "config", "opt"))
 
 
 def takes_tensors(name: str) -> bool:

@@ -17,6 +17,8 @@ from torchport.lazy import pattern, words
 
 Heat = Literal["", "computes", "step"]
 STEPS = frozenset(("forward", "training_step", "validation_step", "compute_loss", "train_step", "training_losses"))
+TESTS = frozenset(("simple_test", "aug_test", "forward_test"))
+"""Methods of detectors and segmenters that give their result as arrays."""
 HOST_FUNCTION = pattern(
     r"^(__\w+__|extra_repr|reset|(on_)?(train|validation|test)?_?epoch_end\w*|test_\w+|main|cli|_?(init|collate|load|save|plot|draw|show|"
     r"visuali[sz]e|export|convert|preprocess|read|write|parse|dump|download|setup|build|make|create|profile|"
@@ -177,10 +179,13 @@ class Heats:
                 return "step"
             if node.name in ("forward", "backward") and _is_autograd(owner):
                 return "step"
+        if node.name in TESTS or (node.name == "inference" and not any(isinstance(n, LOOPS) for n in walk(node))):
+            return ""  # one answer, handed over at the end
         sites = self._sites(node)
         heats = [self.heat(site) for site in sites]
         if heats:
-            return max(heats, key=("", "computes", "step").index)
+            most = max(heats, key=("", "computes", "step").index)
+            return "" if most == "computes" and self._holds_loop(node) else most
         if HOST_FUNCTION.search(node.name) or self._holds_loop(node):
             return ""
         if (

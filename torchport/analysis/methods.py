@@ -23,9 +23,16 @@ from torchport.analysis.values import (
     parts,
     sequence,
 )
+from torchport.lazy import words
 
 if TYPE_CHECKING:
     from torchport.analysis.evaluate import Flow
+
+
+TRANSFORMS = ("torchaudio.", "torchvision.transforms.")
+"""Modules that prepare data: that one is called makes no step."""
+COMPUTING = words(r"encod|decod|embed|forward|feature|logits|project")
+"""Methods of a module that is not seen which most likely give tensors; another, as ``test``, may give numbers."""
 
 
 def method(flow: Flow, node: ast.Call, func: ast.Attribute) -> Value:
@@ -106,6 +113,14 @@ def _moved(flow: Flow, node: ast.Call, tensor: Value) -> Value:
     return tensor
 
 
+def _makes_object(flow: Flow, node: ast.expr) -> bool:
+    """``Net()``, ``models.Net(8)``: a class, by its name, that is not of PyTorch and not called after tensors."""
+    if not isinstance(node, ast.Call) or flow.name_of(node.func).startswith(("torch.", *TRANSFORMS)):
+        return False
+    name = (chain(node.func) or [""])[-1]
+    return len(name) > 1 and name[0].isupper() and name != "Variable" and not name.endswith("Tensor")
+
+
 def _is_cpu(flow: Flow, argument: ast.expr) -> bool:
     """``torch.device("cpu")``, also under a name."""
     if isinstance(argument, ast.Name):
@@ -145,6 +160,8 @@ def _model_method(flow: Flow, node: ast.Call, func: ast.Attribute, name: str) ->
             return sequence(MODEL)
         case "forward":
             return Value("output", "device")
+    if COMPUTING.search(name):
+        return Value("output", "device", sure=False)
     return calling.called(flow, node)
 
 
@@ -163,6 +180,10 @@ def _unknown_method(flow: Flow, node: ast.Call, func: ast.Attribute, name: str) 
         case "cuda" | "to":
             if flow.is_model(func.value):
                 return MODEL
+            if _makes_object(flow, func.value):
+                parent = flow.tree.parents[node]
+                target = parent.targets[0] if isinstance(parent, ast.Assign) else func.value
+                return MODEL if flow.is_model(target) else UNKNOWN
             return _moved(flow, node, tensor) if name == "to" else tensor._replace(where="device")
         case "size":
             return NUMBER if node.args else SHAPE

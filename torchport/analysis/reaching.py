@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from torchport.analysis.scopes import FUNCTIONS, Binding, Scope, Tree
+from torchport.analysis.scopes import FUNCTIONS, Binding, Scope, Tree, walk
 
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
 BLOCKS = ("body", "orelse", "finalbody", "handlers")
@@ -38,15 +38,23 @@ def reaching(tree: Tree, use: ast.expr, bindings: list[Binding]) -> list[Binding
     found: list[Binding] = []
     later: list[tuple[Binding, ast.AST]] = []
     settled: ast.AST | None = None
+    homes: list[ast.stmt] = []
     ordered = sorted(bindings, key=lambda b: _position(b.node))
     for binding in reversed(ordered):
         home = _statement(tree, binding.node)
         if home is statement or _position(binding.node) > _position(statement):
             later.append((binding, home or binding.node))
             continue
+        if home is not None and any(_replaces(tree, other, home) for other in homes):
+            continue
         found.append(binding)
         if home is None or _always(tree, home, path, around):
             settled = home or tree.module
+            break
+        homes.append(home)
+        branch = _both_ways(tree, homes)
+        if branch is not None and _always(tree, branch, path, around):
+            settled = branch
             break
     for binding, place in later:
         if settled is None or any(
@@ -55,6 +63,32 @@ def reaching(tree: Tree, use: ast.expr, bindings: list[Binding]) -> list[Binding
         ):
             found.append(binding)
     return found
+
+
+def _block(tree: Tree, statement: ast.stmt) -> list[ast.stmt]:
+    """The statements among which ``statement`` stands."""
+    parent = tree.parents[statement]
+    blocks = (getattr(parent, name, None) for name in BLOCKS)
+    return next((block for block in blocks if isinstance(block, list) and statement in block), [])
+
+
+def _replaces(tree: Tree, later: ast.stmt, earlier: ast.stmt) -> bool:
+    """Whether what ``earlier`` assigns is always assigned anew by ``later``, of the same block, before it is left."""
+    if tree.parents[later] is not tree.parents[earlier] or isinstance(tree.parents[later], ast.Try | ast.TryStar):
+        return False
+    block = _block(tree, later)
+    if earlier not in block:
+        return False
+    between = block[block.index(earlier) + 1 : block.index(later)]
+    return not any(isinstance(node, ast.Break | ast.Continue) for statement in between for node in walk(statement))
+
+
+def _both_ways(tree: Tree, homes: list[ast.stmt]) -> ast.If | None:
+    """The ``if`` in both of whose branches stands one of ``homes``, the last of them among these."""
+    parent = tree.parents[homes[-1]]
+    if not isinstance(parent, ast.If) or homes[-1] not in parent.body:
+        return None
+    return parent if any(home in parent.orelse for home in homes) else None
 
 
 def _position(node: ast.AST) -> tuple[int, int]:
