@@ -9,6 +9,7 @@ from torchport.analysis.groups import TESTS
 from torchport.analysis.names import chain
 from torchport.rewrite.context import Context, New
 from torchport.rewrite.guards import is_available
+from torchport.rewrite.options import converted
 
 TAKES_DEVICE = ("torch.set_default_device", "torch.load", "torch.jit.load")
 
@@ -62,6 +63,7 @@ def _is_environment(context: Context, use: Use) -> bool:
 
 def settings_read(context: Context, names: set[str]) -> list[New]:
     """``config["device"]`` as a user has typed it, where the file reads it and nothing in the file sets it."""
+    names = names - converted(context) if names else names
     if any(isinstance(k, ast.Constant) and k.value in names for d in context.tree.every(ast.Dict) for k in d.keys):
         return []
     reads: list[ast.expr] = []

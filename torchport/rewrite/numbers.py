@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
-
 from torchport.analysis.carriers import TEXTS
 from torchport.analysis.devices import NAMED, Key, key_of
 from torchport.analysis.flows import ADDS, positions, scope_around
@@ -17,13 +15,10 @@ from torchport.analysis.scopes import Scope
 from torchport.analysis.uses import find_uses
 from torchport.model import Finding, Rule
 from torchport.rewrite.context import Context, New
-from torchport.rewrite.cst import argument, change_call, keyword_of
 from torchport.rewrite.forms import is_setting
 from torchport.rewrite.guards import is_available
+from torchport.rewrite.options import options
 from torchport.rewrite.spread import SPREAD, owner, spread_over_gpus
-
-if TYPE_CHECKING:
-    import libcst as cst
 
 CURRENT = ("torch.cuda.current_device", "torch.accelerator.current_device_index")
 CURRENT_XLA = b"torch_xla.device().index"
@@ -36,7 +31,6 @@ HANDED_OVER = (
     "over shim.device()"
 )
 NUMBERS = ("rank", "local_rank", "gpu", "gpu_id", "device_id", "local_gpu")
-TYPED = 'what a user types for this option is not in the source: where scripts give "cuda", they have to give "{}" now'
 CHOSEN = 'a number stands for a GPU here; write shim.device() for it and torch.device("cpu") for the other'
 
 
@@ -291,10 +285,12 @@ def _memory(name: str) -> bool:
 
 def device_from_variable(rule: Rule, context: Context) -> Iterator[Finding]:
     """``torch.device(args.device)``: the shim reads what a user typed; also ``torch.device(0)``."""
-    yield from _options(rule, context)
-    strings = {key for use in find_uses(context.tree) for key in use.keys if use.role in ("value", "member")}
+    yield from options(rule, context)
+    calls = list(context.calls("torch.device"))
+    uses = find_uses(context.tree) if calls else []
+    strings = {key for use in uses for key in use.keys if use.role in ("value", "member")}
     numbered = _numbered(context)
-    for call in context.calls("torch.device"):
+    for call in calls:
         if len(call.args) == 2 and isinstance(call.args[0], ast.Name | ast.Attribute):
             yield context.leave(
                 rule,
@@ -325,34 +321,3 @@ def device_from_variable(rule: Rule, context: Context) -> Iterator[Finding]:
 
 def _last(node: ast.expr) -> str:
     return (chain(node) or [""])[-1]
-
-
-def _options(rule: Rule, context: Context) -> Iterator[Finding]:
-    """An option of argparse or click with a device as its default: what a user types is read as a device as well."""
-    for call in context.tree.calls:
-        if not isinstance(call.func, ast.Attribute) or call.func.attr not in ("add_argument", "option"):
-            continue
-        given = {k.arg: k.value for k in call.keywords}
-        default, kind = given.get("default"), given.get("type")
-        if not context.spell.portable:
-            if isinstance(default, ast.Constant) and default.value in (context.target, f"{context.target}:0"):
-                yield context.leave(rule, call, TYPED.format(context.target))
-        elif default is None or not context.source(default).startswith(
-            (f"{context.shim}.device(", f"str({context.shim}.")
-        ):
-            continue
-        elif kind is None:
-            yield _typed(rule, context, call)
-        elif isinstance(kind, ast.Name) and kind.id == "str":
-            yield context.rewrite(rule, kind, New(kind, "shim.device_string"))
-
-
-def _typed(rule: Rule, context: Context, call: ast.Call) -> Finding:
-    source = context.source(call)
-    new = argument(f"{context.shim}.device_string", "type")
-
-    def arguments(old: list[cst.Arg]) -> list[cst.Arg]:
-        place = next(i for i, arg in enumerate(old) if keyword_of(arg) == "default")
-        return [*old[: place + 1], new, *old[place + 1 :]]
-
-    return context.change(rule, call, lambda: change_call(source, None, arguments))
