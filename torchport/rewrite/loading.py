@@ -78,7 +78,7 @@ def load(rule: Rule, context: Context) -> Iterator[Finding]:
             continue
         if context.spell.portable:
             yield context.rewrite(rule, node, New(node, "shim.load"), doubt=found.doubt)
-        elif not (isinstance(call, ast.Call) and called and not starred(call)):
+        elif not (isinstance(call, ast.Call) and called and _shows_location(call)):
             yield context.leave(rule, node, 'whether it is given map_location is not seen here; it has to be "cpu"')
         else:
             review: Review | None = None if _fills_a_model(context, call) else "read"
@@ -89,8 +89,8 @@ def load_elsewhere(rule: Rule, context: Context) -> Iterator[Finding]:
     """Loads by URL, to the CPU where the values go into ``load_state_dict``, which copies to wherever the model is."""
     for node, found in context.uses(*rule.match):
         call = context.tree.parents[node]
-        called = isinstance(call, ast.Call) and call.func is node and not starred(call)
         position = 1 if found.name == "torch.jit.load" else 2
+        called = isinstance(call, ast.Call) and call.func is node and _shows_location(call, position)
         place = _location(call, position) if isinstance(call, ast.Call) and called else None
         if place is not None and (context.target == "tpu" or _is_cpu(context, place)):
             context.claimed.add(node)  # TorchTPU places what a file holds on whatever device it is given
@@ -143,7 +143,15 @@ def _to_the_cpu(rule: Rule, context: Context, call: ast.Call, doubt: str, positi
 
 def _location(call: ast.Call, position: int = 1) -> ast.expr | None:
     named = next((k.value for k in call.keywords if k.arg == "map_location"), None)
-    return call.args[position] if len(call.args) > position else named
+    return named if named is not None or len(call.args) <= position else call.args[position]
+
+
+def _shows_location(call: ast.Call, position: int = 1) -> bool:
+    """Whether the call shows what map_location it is given, or that it is given none; a keyword is given only once."""
+    if not starred(call) or any(keyword.arg == "map_location" for keyword in call.keywords):
+        return True
+    seen = call.args[: position + 1]
+    return len(seen) > position and not any(isinstance(argument, ast.Starred) for argument in seen)
 
 
 def _to_cpu(context: Context, call: ast.Call) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+
 from torchport.analysis.carriers import TEXTS
 from torchport.analysis.devices import NAMED, Key, key_of
 from torchport.analysis.flows import ADDS, positions, scope_around
