@@ -32,6 +32,8 @@ HANDED_OVER = (
     "over shim.device()"
 )
 NUMBERS = ("rank", "local_rank", "gpu", "gpu_id", "device_id", "local_gpu")
+COUNTS = ("torch.cuda.device_count", "torchport.shim.device_count")
+RANKS = ("rank", "local_rank")
 CHOSEN = 'a number stands for a GPU here; write shim.device() for it and torch.device("cpu") for the other'
 
 
@@ -60,7 +62,7 @@ def _glued(rule: Rule, context: Context) -> Iterator[Finding]:
 def _chosen(rule: Rule, context: Context) -> Iterator[Finding]:
     """``0 if torch.cuda.is_available() else "cpu"``: the number stays, so the test stays."""
     for choice in context.tree.every(ast.IfExp):
-        number = isinstance(choice.body, ast.Constant) and type(choice.body.value) is int
+        number = _is_number(choice.body)
         named = (chain(choice.body) or [""])[-1] in NUMBERS
         other = {"-1": -1, "None": None}.get(ast.unparse(choice.orelse), ast.unparse(choice.orelse).strip("'"))
         stands = (number and other in (-1, "cpu")) or (named and other in (-1, "cpu", None))
@@ -131,10 +133,10 @@ def _handed(rule: Rule, context: Context) -> Iterator[Finding]:
             yield from _handed_over(rule, context, call, numbered)
         for node, ours in _device_arguments(context, call):
             doubt = "" if ours else "the function is not PyTorch's, and what it makes of a number is not seen here"
-            if isinstance(node, ast.Constant) and type(node.value) is int and owner(context, node) in spread:
+            if _is_number(node) and owner(context, node) in spread:
                 yield context.leave(rule, node, SPREAD)
-            elif isinstance(node, ast.Constant) and type(node.value) is int:
-                yield context.rewrite(rule, node, New(node, context.spell.place(str(node.value))), doubt=doubt)
+            elif _is_number(node):
+                yield context.rewrite(rule, node, New(node, context.spell.place(ast.unparse(node))), doubt=doubt)
             elif ours and isinstance(node, ast.Call) and context.named(node.func, *CURRENT):
                 context.claimed.add(node.func)
                 yield context.rewrite(rule, node, New(node, context.spell.place()))
@@ -149,6 +151,8 @@ def _handed(rule: Rule, context: Context) -> Iterator[Finding]:
                     yield context.rewrite(rule, node, New(node, context.spell.place(context.source(node))))
                 else:
                     yield context.leave(rule, node, CHOSEN)
+            elif ours and numbered.computes(context, node):
+                yield context.rewrite(rule, node, New(node, context.spell.place(context.source(node))))
 
 
 def _handed_over(rule: Rule, context: Context, call: ast.Call, numbered: Numbered) -> Iterator[Finding]:
@@ -193,6 +197,28 @@ class Numbered:
         """Whether the value of ``node`` may be the number of a GPU."""
         key = self._key(node) if self.known else None
         return key is not None and self.groups.find(key) in self.known
+
+    def computes(self, context: Context, node: ast.expr) -> bool:
+        """Whether ``node`` is a number that is made of a rank or of the count of devices: ``rank % device_count()``."""
+        if isinstance(node, ast.IfExp):
+            return all(_is_number(n) or self._tells(context, n) for n in (node.body, node.orelse))
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod | ast.FloorDiv):
+            return self._tells(context, node.left) or self._counts_devices(context, node.right)
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
+            return (_is_number(node.right) and self._tells(context, node.left)) or (
+                _is_number(node.left) and self._tells(context, node.right)
+            )
+        return isinstance(node, ast.Call) and self._tells(context, node)
+
+    def _tells(self, context: Context, node: ast.expr) -> bool:
+        """Whether ``node`` is a rank, a count of devices or made of them."""
+        if isinstance(node, ast.Name | ast.Attribute):
+            return _last(node) in NUMBERS or self.has(node)
+        if not isinstance(node, ast.Call):
+            return self.computes(context, node)
+        if isinstance(node.func, ast.Name) and node.func.id == "int":
+            return self._is_rank(context, node) or any(_last(n) in NUMBERS for n in node.args)
+        return self._is_rank(context, node) or context.named(node.func, *COUNTS)
 
     def is_current(self, node: ast.expr) -> bool:
         """Whether ``node`` has the number of the current device and nothing else."""
@@ -252,8 +278,11 @@ class Numbered:
         return context.named(node.func, "torch.distributed.get_rank")
 
     def _counts_devices(self, context: Context, node: ast.expr) -> bool:
-        counted = ("torch.cuda.device_count", "torchport.shim.device_count")
-        return any(isinstance(n, ast.Call) and context.named(n.func, *counted) for n in ast.walk(node))
+        return any(isinstance(n, ast.Call) and context.named(n.func, *COUNTS) for n in ast.walk(node))
+
+
+def _is_number(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and type(node.value) is int
 
 
 def _is_current(context: Context, node: ast.expr) -> bool:
@@ -301,20 +330,23 @@ def device_from_variable(rule: Rule, context: Context) -> Iterator[Finding]:
         if len(call.args) != 1 or call.keywords:
             continue
         node = call.args[0]
-        number = isinstance(node, ast.Constant) and type(node.value) is int
+        number = _is_number(node)
         current = isinstance(node, ast.Call) and context.named(node.func, "torch.cuda.current_device")
         key = key_of(context.tree, node, context.tree.scopes[call])
         if current:
             context.claimed.add(node.func)  # type: ignore[attr-defined]
             yield context.rewrite(rule, call, New(call, context.spell.device()))
         elif not context.spell.portable:
-            if number:
+            if number or _last(node) in RANKS or numbered.computes(context, node):
                 yield context.rewrite(rule, node, New(node, context.spell.text(context.source(node))))
+            elif context.target == "xla" and (numbered.has(node) or _last(node) in NUMBERS):
+                yield context.leave(rule, node, CHOSEN)
         elif (
             number
             or (key is not None and key in strings)
             or numbered.has(node)
             or _last(node) in NUMBERS
+            or numbered.computes(context, node)
             or is_setting(node)
         ):
             yield context.rewrite(rule, call.func, New(call.func, "shim.device"))
