@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from torchport.analysis.reaching import scope_of
 from torchport.model import Finding, Review, Rule
 from torchport.rewrite.context import Context, New
 from torchport.rewrite.cst import argument, change_call, keyword_of, with_keyword
@@ -22,6 +23,7 @@ PINNED = "shim.is_pin_memory_supported()"
 HANDED_ON = (
     "it is handed on to a function that is not seen here; a loader without an accelerator warns and does not pin"
 )
+OPTIMIZERS = ("torch.optim.", "torch.distributed.optim.")
 FUSED = "shim.is_fused_optimizer_supported()"
 
 
@@ -225,14 +227,33 @@ def _only_if(rule: Rule, context: Context, value: ast.expr, supported: str) -> I
 def fused(rule: Rule, context: Context) -> Iterator[Finding]:
     """``fused=True`` of an optimizer is refused by PyTorch/XLA."""
     for call in context.tree.calls:
-        found = context.qualify(call.func) if isinstance(call.func, ast.Name | ast.Attribute) else None
-        if found is None or not found.name.startswith("torch.optim."):
-            continue
         for keyword in call.keywords:
-            if keyword.arg == "fused":
+            if keyword.arg == "fused" and _makes_optimizer(context, call):
                 yield from _only_if(rule, context, keyword.value, FUSED)
-    if any(name.startswith("torch.optim") for name in context.resolved):
+    if any(name.startswith(("torch.optim", *OPTIMIZERS)) for name in context.resolved):
         yield from _truths(rule, context, "fused", FUSED)
+
+
+def _makes_optimizer(context: Context, call: ast.Call) -> bool:
+    """Whether a call is of an optimizer of PyTorch, or is handed its class: ``partial(torch.optim.AdamW, ...)``."""
+    values = [call.func, *call.args, *(k.value for k in call.keywords)]
+    return any(_is_optimizer(context, value) for value in values)
+
+
+def _is_optimizer(context: Context, node: ast.expr, known: bool = True) -> bool:
+    """Whether a value is a class of an optimizer, also by its variable or by a choice."""
+    if isinstance(node, ast.IfExp):
+        return _is_optimizer(context, node.body, known) or _is_optimizer(context, node.orelse, known)
+    if not isinstance(node, ast.Name | ast.Attribute):
+        return False
+    if found := context.qualify(node):
+        return found.name.startswith(OPTIMIZERS)
+    if not known or not isinstance(node, ast.Name):
+        return False
+    home = scope_of(context.tree, node).find(node.id)
+    bound = home.names[node.id] if home is not None else []
+    around = [context.tree.parents[b.node] for b in bound if b.kind == "assign"]
+    return any(isinstance(a, ast.Assign) and _is_optimizer(context, a.value, known=False) for a in around)
 
 
 def _truths(rule: Rule, context: Context, key: str, new: str) -> Iterator[Finding]:
