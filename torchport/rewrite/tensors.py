@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from torchport.analysis.names import line_mark
 from torchport.lazy import pattern
 from torchport.model import Finding, Rule
 from torchport.rewrite.context import Context
@@ -13,6 +14,8 @@ from torchport.rewrite.kept_types import kept_types, names_of_types, types_of_ot
 from torchport.rewrite.statements import replacement
 
 TYPE = pattern(r"torch\.cuda\.(\w+)Tensor")
+CPU_TYPE = pattern(r"torch\.(\w+)Tensor")
+FLOATING = ("Float", "Double", "Half", "BFloat16")
 DTYPES = {
     "Float": "float32", "Double": "float64", "Half": "float16", "BFloat16": "bfloat16", "Byte": "uint8", "Char": "int8",
     "Short": "int16", "Int": "int32", "Long": "int64", "Bool": "bool",
@@ -20,8 +23,10 @@ DTYPES = {
 HALF_DEFAULT = "float16 is not for TPUs: torch.cuda.BFloat16Tensor makes new tensors bfloat16"
 DEFAULT_TYPE = "torch.set_default_tensor_type"
 TYPE_UNSEEN = (
-    'the type is not seen here, or has no counterpart; call torch.set_default_device("{}") and set_default_dtype'
+    "the type is not seen here, or has no counterpart; call torch.set_default_dtype, and torch.set_default_device with "
+    '"{}" for a type of CUDA and "cpu" for one of the CPU'
 )
+TOGETHER = "another call of it stays, on {}, and would not take the device back; the two change together"
 CLASSES = {f"torch.cuda.{name}Tensor": dtype for name, dtype in DTYPES.items()}
 
 
@@ -121,33 +126,62 @@ def _default_type(context: Context, call: ast.AST) -> bool:
 
 
 def default_tensor_type(rule: Rule, context: Context) -> Iterator[Finding]:
-    """``set_default_tensor_type("torch.cuda.FloatTensor")`` says the dtype and the device; here two calls say them."""
+    """``set_default_tensor_type("torch.cuda.FloatTensor")`` says the dtype and the device; here two calls say them.
+
+    One that sets a type of the CPU again has to take the device back as well, so all of a file change or none does.
+    """
     if context.spell.portable:
         yield from _half_by_default(rule, context)
-    for node, found in context.uses(DEFAULT_TYPE) if not context.spell.portable else ():
+        return
+    calls: list[tuple[ast.Call, ast.expr, str]] = []
+    stay: list[ast.expr] = []
+    for node, found in context.uses(DEFAULT_TYPE):
         context.claimed.add(node)
         call = context.tree.parents[node]
         given = call.args[0] if isinstance(call, ast.Call) and call.func is node and len(call.args) == 1 else None
-        if given is None or not isinstance(call, ast.Call):
-            yield context.leave(rule, node, TYPE_UNSEEN.format(context.target))
-            continue
-        match = _cuda_type(context, given)
-        statement = context.tree.parents[call]
-        if match is None:
-            if not _cpu_type(context, given):
-                yield context.leave(rule, call, TYPE_UNSEEN.format(context.target))
-        elif match not in ("Float", "Double", "BFloat16") or not isinstance(statement, ast.Expr):
-            yield context.leave(rule, call, TYPE_UNSEEN.format(context.target))
+        if given is None or not isinstance(call, ast.Call) or not _can_be_said(context, call, given):
+            stay.append(call if given is not None and isinstance(call, ast.Call) else node)
         else:
-            context.claimed.add(given)
-            torch = context.spell.torch
-            lines = [
-                f"{torch}.set_default_dtype({torch}.{DTYPES[match]})",
-                f"{torch}.set_default_device({context.spell.text()})",
-            ]
-            edits = [replacement(context.text, statement, lines)]
-            needs = {module for line in lines for module in context.spell.needs(line)}
-            yield context.edited(rule, statement, edits, "; ".join(lines), needs=needs, doubt=found.doubt)
+            calls.append((call, given, found.doubt))
+    for site in stay:
+        yield context.leave(rule, site, TYPE_UNSEEN.format(context.target))
+    on_device = [call for call, given, _ in calls if _cuda_type(context, given)]
+    for call, given, doubt in calls:
+        cuda = call in on_device
+        if stay and cuda:
+            yield context.leave(rule, call, TOGETHER.format(line_mark(stay[0].lineno)))
+        elif cuda or not all(_apart(context, call, other) for other in on_device):
+            yield _said_by_two(rule, context, call, given, doubt)
+
+
+def _can_be_said(context: Context, call: ast.Call, given: ast.expr) -> bool:
+    cuda = _cuda_type(context, given)
+    if not isinstance(context.tree.parents[call], ast.Expr):
+        return False
+    return cuda in ("Float", "Double", "BFloat16") if cuda else _cpu_type(context, given) in FLOATING
+
+
+def _said_by_two(rule: Rule, context: Context, call: ast.Call, given: ast.expr, doubt: str) -> Finding:
+    context.claimed.add(given)
+    torch, cuda = context.spell.torch, _cuda_type(context, given)
+    place = context.spell.text() if cuda else '"cpu"'
+    dtype = f"{torch}.{DTYPES[cuda or _cpu_type(context, given)]}"
+    lines = [f"{torch}.set_default_dtype({dtype})", f"{torch}.set_default_device({place})"]
+    statement = context.tree.statement(call)
+    needs = {module for line in lines for module in context.spell.needs(line)} if cuda else set()
+    edits = [replacement(context.text, statement, lines)]
+    return context.edited(rule, statement, edits, "; ".join(lines), needs=needs, doubt=doubt, group=rule.name)
+
+
+def _apart(context: Context, one: ast.AST, other: ast.AST) -> bool:
+    """Whether two calls stand in the two branches of one test, of which a program takes one."""
+    tree, around = context.tree, [other, *context.tree.ancestors(other)]
+    child = one
+    for parent in tree.ancestors(one):
+        if isinstance(parent, ast.If) and parent in around:
+            return (child in parent.body) != any(node in parent.body for node in around)
+        child = parent
+    return False
 
 
 def _half_by_default(rule: Rule, context: Context) -> Iterator[Finding]:
@@ -166,8 +200,10 @@ def _cuda_type(context: Context, node: ast.expr) -> str | None:
     return match[1] if match else None
 
 
-def _cpu_type(context: Context, node: ast.expr) -> bool:
+def _cpu_type(context: Context, node: ast.expr) -> str:
+    """``Float`` of a tensor type of the CPU, by name or as a text; empty for anything else."""
     name = str(node.value) if isinstance(node, ast.Constant) else ""
     if isinstance(node, ast.Name | ast.Attribute) and (found := context.qualify(node)):
         name = found.name
-    return name.startswith("torch.") and "cuda" not in name
+    match = CPU_TYPE.fullmatch(name)
+    return match[1] if match else ""

@@ -1,4 +1,4 @@
-"""What the target writes for a process group in use runs, at world size one: tests for NCCL, groups, collectives."""
+"""Programs that the target wrote run: process groups in use at world size one, the CPU as a choice, default types."""
 
 from __future__ import annotations
 
@@ -41,3 +41,8 @@ def test_choice_of_the_cpu_is_kept(target: Target, on_device: bool) -> None:
     done = run(target, "TP301-the-cpu-run-stays", on_device=on_device)
     assert done.returncode == 0, done.stderr[-3000:]
     assert f"[1.0, 1.0] on {target if on_device else 'cpu'}, 0 MiB" in done.stdout
+
+
+def test_default_type_of_the_cpu_takes_the_device_back(target: Target) -> None:
+    done = run(target, "TP111-type-that-is-restored")
+    assert f"{target} torch.float32 cpu torch.float64" in done.stdout, done.stderr[-3000:]
