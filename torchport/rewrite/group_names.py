@@ -14,6 +14,8 @@ from torchport.rewrite.context import Context
 
 NCCL = ("torch.distributed.Backend.NCCL", "torch.distributed.distributed_c10d.Backend.NCCL")
 KNOWN = ("torch.distributed.Backend.GLOO", "torch.distributed.Backend.MPI", "torch.distributed.Backend.UCC")
+DEFAULT = "torch.distributed.get_default_backend_for_device"
+"""It answers "nccl" for CUDA and "tpu_dist" for TorchTPU, and raises for the device of PyTorch/XLA."""
 DEPTH = 5
 
 
@@ -55,6 +57,8 @@ def names_of(context: Context, node: ast.expr, depth: int = DEPTH) -> Names:
         if context.named(node, *NCCL, *KNOWN):
             return Names(((node, last_name(node).lower()),))
         return _held(context, node, depth - 1) if depth else UNSEEN
+    if isinstance(node, ast.Call) and context.named(node.func, DEFAULT):
+        return Names(((node, "tpu_dist" if context.target == "tpu" else "nccl"),))
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "lower":
         return names_of(context, node.func.value, depth)
     return UNSEEN

@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
+from torchport.analysis.names import chain
+from torchport.analysis.scopes import FUNCTIONS, dotted
 from torchport.model import Finding, Rule
 from torchport.rewrite.context import Context, New
 from torchport.rewrite.cst import argument, change_call, keyword_of
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     import libcst as cst
 
 GUARDED = "its import is guarded: where the library is missing the program already does without"
+IMPORT_ERRORS = ("ImportError", "ModuleNotFoundError", "Exception", "BaseException")
 BY_NAME = ("importlib.import_module", "importlib.util.find_spec", "pytest.importorskip")
 EQUALS = {
     "apex.normalization.FusedLayerNorm": ("torch.nn.LayerNorm", 3, ()),
@@ -71,9 +74,30 @@ def _guarded(context: Context, node: ast.AST) -> bool:
     child: ast.AST = node
     for parent in context.tree.ancestors(node):
         if isinstance(parent, ast.Try) and child in parent.body:
-            return bool(parent.handlers)
+            handler = next((h for h in parent.handlers if _takes_import_errors(h)), None)
+            if handler is not None:
+                return not _gives_up(context, handler.body[-1])
+        if isinstance(parent, (*FUNCTIONS, ast.Lambda)):
+            return False
         child = parent
     return False
+
+
+def _takes_import_errors(handler: ast.ExceptHandler) -> bool:
+    kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+    return any(kind is None or (chain(kind) or [""])[-1] in IMPORT_ERRORS for kind in kinds)
+
+
+def _gives_up(context: Context, last: ast.stmt) -> bool:
+    """Whether a handler ends the program, or hands the error on."""
+    if isinstance(last, ast.Raise):
+        return True
+    if isinstance(last, ast.Assert):
+        return isinstance(last.test, ast.Constant) and not last.test.value
+    call = last.value if isinstance(last, ast.Expr) and isinstance(last.value, ast.Call) else None
+    return call is not None and (
+        dotted(call.func) in ("exit", "quit") or context.named(call.func, "sys.exit", "os._exit")
+    )
 
 
 def apex(rule: Rule, context: Context) -> Iterator[Finding]:
