@@ -165,6 +165,8 @@ FOUND = (
     ("run.sh", "conda install -y cupy\n", "TP919", "cupy", "none"),
     ("run.sh", "uv add tensorrt\n", "TP920", "tensorrt", "none"),
     ("requirements-gpu.txt", "nvidia-ml-py\n", "TP921", "nvidia-ml-py", "none"),
+    ("train.sh", "horovodrun -np 4 python train.py\n", "TP922", "horovodrun", "error"),
+    ("requirements.txt", "torchrec\n", "TP923", "torchrec", "none"),
     ("job.yaml", "command: accelerate launch train.py\n", "TP316", "launch", "none"),
 )
 

@@ -42,11 +42,16 @@ def library_import(rule: Rule, context: Context) -> Iterator[Finding]:
     uses: Counter[str] = Counter()
     for name, places in context.resolved.items():
         if module := _module(name, modules):
-            context.claimed.update(node for node, _ in places)
-            uses[module] += len(places)
+            own = [node for node, _ in places if node not in context.claimed]
+            context.claimed.update(own)
+            uses[module] += len(own)
     for node in context.tree.imports:
-        names = [a.name for a in node.names] if isinstance(node, ast.Import) else [_from(node, a) for a in node.names]
-        if hits := sorted({module for name in names if (module := _module(name, modules))}):
+        named = {a: a.name if isinstance(node, ast.Import) else _from(node, a) for a in node.names}
+        mine = {
+            a: module for a, name in named.items() if a not in context.claimed and (module := _module(name, modules))
+        }
+        context.claimed.update(mine)  # a rule for a part of a library comes before that for the whole
+        if hits := sorted({*mine.values()}):
             if _guarded(context, node):
                 yield context.leave(rule, node, GUARDED, effect="none")
             else:
