@@ -46,8 +46,10 @@ ABNORMAL = frozenset(("isnan", "isfinite", "isinf"))
 class Heats:
     """How often the places of one file run."""
 
-    def __init__(self, flow: Flow) -> None:
+    def __init__(self, flow: Flow, loaded: frozenset[str] = frozenset()) -> None:
         self.flow, self.tree = flow, flow.tree
+        self.loaded = loaded
+        """Functions that data sets of other files call."""
         self._functions: dict[ast.AST, Heat] = {}
         self._open = 0
         """Functions that are looked at just now: what is found meanwhile may rest on half of the answer."""
@@ -195,7 +197,7 @@ class Heats:
             and _takes_something(node)
         ):
             return "step"
-        return "computes" if self._computes(node) else ""
+        return "computes" if node.name not in self.loaded and self._computes(node) else ""
 
     def _holds_loop(self, node: Function) -> bool:
         """Whether a function has a loop of steps itself: what stands around the loop runs once for all of them."""

@@ -35,6 +35,11 @@ DEEP = pattern(rb"[(\[{]{40}")
 """Brackets so deep are left to the processes that may die of them."""
 
 
+CALLED = pattern(rb"(?<![\w.])([a-z_]\w{4,})\(")
+"""A call of a plain name that is not one of a short builtin."""
+UNINDENTED = pattern(rb"\n[^\s#)\]}]")
+
+
 class ProjectFacts(NamedTuple):
     """What the files of a project say together."""
 
@@ -46,6 +51,8 @@ class ProjectFacts(NamedTuple):
     """Names that files share and whose value one of them cannot move."""
     kernels: frozenset[tuple[str, str]] = frozenset()
     """Functions and classes that launch kernels, each with a module or a package through which it may be imported."""
+    loaded: frozenset[str] = frozenset()
+    """Functions that the data sets of the project call: on the host, once per sample. Only lint asks for them."""
 
 
 class Collector:
@@ -74,6 +81,18 @@ class Collector:
         """What was gathered."""
         held = tuple(self._held)
         return ProjectFacts(self._own.all(), frozenset(self._imported), held, frozenset(self._kernels))
+
+
+def loaded_in(blob: bytes) -> set[str]:
+    """What the classes of data sets in ``blob`` call by a plain name: ``ProjectFacts.loaded``."""
+    if b"Dataset" not in blob:
+        return set()
+    found: set[str] = set()
+    for piece in blob.split(b"\nclass ")[1:]:
+        if b"Dataset" in piece[: piece.find(b":")].partition(b"(")[2]:
+            end = UNINDENTED.search(piece)
+            found |= {name.decode() for name in CALLED.findall(piece, 0, end.start() if end else len(piece))}
+    return found
 
 
 def kernels_in(blob: bytes, path: str) -> set[tuple[str, str]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from torchport.analysis.names import chain
 from torchport.analysis.operations import HOST_BOOLS
 from torchport.analysis.reaching import scope_of
 from torchport.analysis.values import Value
@@ -13,6 +14,8 @@ from torchport.lint.checks.facts import Facts, facts, report
 from torchport.lint.checks.reads import is_dtype, wanted
 from torchport.model import Finding, Rule
 from torchport.rewrite.context import Context
+
+NUMBERS = ("int", "float", "bool", "complex", "Number", "Integral", "Real")
 
 
 def tensor_conditions(rule: Rule, context: Context) -> Iterator[Finding]:
@@ -72,12 +75,33 @@ def _decisive(test: ast.expr) -> Iterator[ast.expr]:
     """The parts of a test that Python asks for true or false."""
     match test:
         case ast.BoolOp():
+            numbers: set[str] = set()
             for value in test.values:
-                yield from _decisive(value)
+                yield from (part for part in _decisive(value) if not _compares(part, numbers))
+                asked = value.operand if isinstance(value, ast.UnaryOp) else value
+                if isinstance(test.op, ast.Or) == (asked is not value):
+                    numbers |= _number(asked)
         case ast.UnaryOp(op=ast.Not()):
             yield from _decisive(test.operand)
         case _:
             yield test
+
+
+def _number(test: ast.expr) -> set[str]:
+    """What ``isinstance(x, (int, float))`` shows to be a Python number."""
+    match test:
+        case ast.Call(func=ast.Name(id="isinstance"), args=[thing, kinds]):
+            named = kinds.elts if isinstance(kinds, ast.Tuple) else [kinds]
+            if all((chain(kind) or [""])[-1] in NUMBERS for kind in named):
+                return {ast.unparse(thing)}
+    return set()
+
+
+def _compares(test: ast.expr, numbers: set[str]) -> bool:
+    """Whether a test compares one of ``numbers``."""
+    if not numbers or not isinstance(test, ast.Compare):
+        return False
+    return not numbers.isdisjoint(map(ast.unparse, (test.left, *test.comparators)))
 
 
 def _decides(known: Facts, node: ast.expr) -> bool:

@@ -10,17 +10,21 @@ from torchport.analysis.evaluate import Flow
 from torchport.analysis.hot import Heat, Heats
 from torchport.analysis.scopes import FUNCTIONS, Tree
 from torchport.analysis.values import UNKNOWN, Origin, Value
+from torchport.lazy import pattern
 from torchport.model import Effect, Finding, Rule
 from torchport.rewrite.context import Context
+
+TEST_FILE = pattern(r"(^|/)(test_[^/]*|[^/]*_test|conftest)\.py$")
 
 
 class Facts:
     """Everything is found out when a check asks for it."""
 
-    def __init__(self, tree: Tree) -> None:
+    def __init__(self, tree: Tree, path: str = "", loaded: frozenset[str] = frozenset()) -> None:
         self.tree = tree
+        self.is_test = TEST_FILE.search(path) is not None and any(map(_tests, (*tree.definitions, *tree.imports)))
         self.flow = Flow(tree)
-        self.heats = Heats(self.flow)
+        self.heats = Heats(self.flow, loaded)
         self._heat: dict[ast.AST, Heat] = {}
         self.varying: dict[ast.AST, Origin] = {}
         """Where the changes of a number come from, as far as a check has asked."""
@@ -53,14 +57,30 @@ class Facts:
             return UNKNOWN
 
     def heat(self, node: ast.AST) -> Heat:
-        """How often ``node`` runs."""
+        """How often ``node`` runs; of a file of tests only what stands in a loop that trains counts as a step."""
         if node not in self._heat:
             try:
-                self._heat[node] = self.heats.heat(node)
+                self._heat[node] = self._in_test(node) if self.is_test else self.heats.heat(node)
             except RecursionError:
                 self.flow.forget()
                 self._heat[node] = ""
         return self._heat[node]
+
+    def _in_test(self, node: ast.AST) -> Heat:
+        if not any(parent in self.heats.loops and self._trains(parent) for parent in self.tree.ancestors(node)):
+            return ""
+        return self.heats.heat(node)
+
+    def _trains(self, loop: ast.AST) -> bool:
+        return any(loop in self.tree.ancestors(call) for call in self.named("backward"))
+
+
+def _tests(node: ast.AST) -> bool:
+    """``def test_loss():`` and ``import pytest``: a script that tests a model is called ``test_net.py`` as well."""
+    if isinstance(node, FUNCTIONS):
+        return node.name.startswith("test_")
+    names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else [getattr(node, "module", "")]
+    return any((name or "").partition(".")[0] in ("pytest", "unittest") for name in names)
 
 
 def moved_after(tree: Tree, node: ast.AST) -> bool:
@@ -88,7 +108,7 @@ _LATEST: list[Facts] = []
 def facts(context: Context) -> Facts:
     """The facts of the file that is looked at; those of the file before are let go."""
     if not _LATEST or _LATEST[0].tree is not context.tree:
-        _LATEST[:] = [Facts(context.tree)]
+        _LATEST[:] = [Facts(context.tree, context.path, context.project.loaded)]
     return _LATEST[0]
 
 

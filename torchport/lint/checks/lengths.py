@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from torchport.analysis.index import keyword
 from torchport.analysis.reaching import scope_of
-from torchport.analysis.scopes import Tree
+from torchport.analysis.scopes import FUNCTIONS, Tree
+from torchport.lazy import words
 from torchport.lint.checks.facts import Facts, facts, report
 from torchport.model import Finding, Rule
 from torchport.rewrite.context import Context, New
@@ -17,6 +18,7 @@ PACKED = (
     "torch.nn.utils.rnn.pack_sequence",
     "torch.nn.utils.rnn.pad_packed_sequence",
 )
+PREPARES = words(r"^_*(init_*$|process|download|prepare|build|load_data)")
 LOADER = "torch.utils.data.DataLoader"
 
 
@@ -29,8 +31,11 @@ def packed(rule: Rule, context: Context) -> Iterator[Finding]:
 def padded(rule: Rule, context: Context) -> Iterator[Finding]:
     """``pad_sequence``, ``tokenizer(..., padding=True)``, and padding to ``max(len(x) for x in batch)``."""
     known = facts(context)
+    if known.is_test:
+        return
     for call in context.calls("torch.nn.utils.rnn.pad_sequence"):
-        yield report(rule, context, call)
+        if not _prepares(context.tree, call):
+            yield report(rule, context, call)
     for call in context.tree.calls:
         padding = keyword(call, "padding") if call.keywords else None
         if isinstance(padding, ast.Constant):
@@ -40,8 +45,16 @@ def padded(rule: Rule, context: Context) -> Iterator[Finding]:
             if tokenizes and not _only_compared(known, call):
                 yield report(rule, context, call)
     for call in known.named("max"):
-        if _longest(call) and _shapes(context, call):
+        if _longest(call) and _shapes(context, call) and not _prepares(context.tree, call):
             yield report(rule, context, call)
+
+
+def _prepares(tree: Tree, node: ast.AST) -> bool:
+    """Whether ``node`` stands where a data set is made or prepared, once for all batches."""
+    function = tree.function(node)
+    owner = tree.parents[function] if isinstance(function, FUNCTIONS) else None
+    dataset = isinstance(owner, ast.ClassDef) and any("Dataset" in ast.unparse(base) for base in owner.bases)
+    return dataset and bool(PREPARES.search(function.name))  # type: ignore[union-attr]
 
 
 def _only_compared(known: Facts, call: ast.Call) -> bool:

@@ -190,8 +190,9 @@ def sparse(rule: Rule, context: Context) -> Iterator[Finding]:
             on_device = any(v.is_tensor and v.where != "host" for v in given_values)
             yield report(rule, context, call, perhaps=not (moved or on_device))
     for call in known.named("to_sparse", "to_sparse_csr"):
-        if isinstance(call.func, ast.Attribute) and known.value(call.func.value).on_device:
-            yield report(rule, context, call)
+        value = known.value(call.func.value) if isinstance(call.func, ast.Attribute) else None
+        if value is not None and value.on_device:
+            yield report(rule, context, call, perhaps=value.where != "device" and not known.heat(call))
 
 
 def double(rule: Rule, context: Context) -> Iterator[Finding]:
