@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from torchport.analysis.carriers import carriers
+from torchport.analysis.carriers import CONTAINERS, carriers
 from torchport.analysis.devices import NAMED, Key, Role, Use, key_of, looked_up, stripped
 from torchport.analysis.flows import option, scope_around
 from torchport.analysis.literals import DeviceText
@@ -15,6 +15,8 @@ from torchport.analysis.scopes import Scope, Tree
 HANDED = "it is handed to a function whose parameter is not seen here"
 ASKED = "it only asks for the method `cuda`, which tensors and modules have everywhere"
 METHOD = "it is the name of a method or of a module, which a TPU does not have; ask for what is needed by its own name"
+WHOLE = "it compares a whole device, index included; compare `.type` instead"
+DEVICE_KEY = "a device is a key of a dictionary, which finds it only where index and all are the same; use `.type`"
 HAND_ON = frozenset(("Option", "Argument", "Field", "field", "ib", "attrib", "DEFINE_string", "DEFINE_enum"))
 """Functions of typer, pydantic, dataclasses, attrs and absl that hand on a default as it is."""
 TESTS = frozenset(
@@ -34,6 +36,10 @@ class Arguments:
         self.extra: list[Key] = []
         """Where the value may come from instead: ``args.device or "cuda"``."""
         self.scope = self._scope()
+
+    def use(self) -> Use:
+        """What the text is used for."""
+        raise NotImplementedError
 
     def _scope(self) -> Scope:
         node: ast.AST = self.text.node
@@ -166,18 +172,27 @@ class Arguments:
         """``torch.device("cuda")``: the key is that of what takes the device."""
         outer: ast.AST = call
         parent = self.tree.parents[outer]
+        if isinstance(parent, ast.Attribute) and parent.attr == "type":
+            self.text = DeviceText(parent)  # a text again, whose use is that of any other
+            use = self.use()
+            use.proof = True
+            return use
         while isinstance(parent, ast.IfExp | ast.BoolOp | ast.NamedExpr):
             outer, parent = parent, self.tree.parents[parent]
         if isinstance(parent, ast.Assign | ast.AnnAssign):
             targets = parent.targets if isinstance(parent, ast.Assign) else [parent.target]
             return self.make("device", call, *map(self.target, targets), proof=True)
-        if isinstance(parent, ast.Compare):
-            others = [n for n in (parent.left, *parent.comparators) if n is not outer]
+        if isinstance(parent, ast.Dict) and outer in parent.keys:
+            return self.make("unknown", parent, proof=True, reason=DEVICE_KEY)
+        compare = self.tree.parents[parent] if isinstance(parent, CONTAINERS) else parent
+        if isinstance(compare, ast.Compare):
+            others = [n for n in (compare.left, *compare.comparators) if n not in (outer, parent)]
             keys = self.from_(*(n for n in others if isinstance(n, ast.Name | ast.Call)))
+            if compare is not parent:
+                keys.append((id(parent), "device"))  # the members move together
             if self.text.index is None and len(call.args) + len(call.keywords) == 1:
-                return self.make("test", parent, *keys, proof=True)
-            reason = "it compares a whole device, index included; compare `.type` instead"
-            return self.make("fixed", parent, *keys, proof=True, reason=reason)
+                return self.make("test", compare, *keys, proof=True)
+            return self.make("fixed", compare, *keys, proof=True, reason=WHOLE)
         keys = []
         if isinstance(parent, ast.Return):
             function = self.tree.function(parent)

@@ -114,6 +114,8 @@ def _in_workers(rule: Rule, context: Context) -> Iterator[Finding]:
 
 def _taken_elsewhere(context: Context, use: Use) -> bool:
     """Device arguments that belong to the rule of the call."""
+    if isinstance(use.text.node, ast.Attribute):
+        return False  # torch.device("cuda").type
     call = use.consumer
     around = context.tree.parents.get(call)
     if isinstance(around, ast.Call) and context.named(around.func, "torchport.shim.device_string"):

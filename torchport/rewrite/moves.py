@@ -11,6 +11,7 @@ from torchport.model import Finding, Rule
 from torchport.rewrite.context import Context
 from torchport.rewrite.cst import argument, change_method, source_of, with_keyword
 from torchport.rewrite.own_objects import own_class
+from torchport.rewrite.precision import starred
 from torchport.rewrite.spread import SPREAD, owner, spread_over_gpus
 
 if TYPE_CHECKING:
@@ -40,16 +41,26 @@ def cuda_method(rule: Rule, context: Context) -> Iterator[Finding]:
             continue
         if _own_class(context, node):
             continue
-        if reason := _not_ours(context, node):
+        if reason := _why_it_stays(context, parent, node, spread):
             yield context.leave(rule, parent, reason)
-        elif any(isinstance(a, ast.Starred) for a in parent.args) or any(k.arg is None for k in parent.keywords):
-            yield context.leave(
-                rule, parent, "its arguments are handed on with a star, so that the device among them is not seen"
-            )
-        elif parent.args and owner(context, node) in spread:
-            yield context.leave(rule, parent, SPREAD)
         else:
             yield _moved(rule, context, parent)
+
+
+def _why_it_stays(context: Context, call: ast.Call, method: ast.Attribute, spread: set[ast.AST]) -> str:
+    if reason := _not_ours(context, method):
+        return reason
+    if starred(call):
+        return "its arguments are handed on with a star, so that the device among them is not seen"
+    return SPREAD if call.args and owner(context, method) in spread else ""
+
+
+def becomes_to(context: Context, call: ast.Call) -> bool:
+    """Whether ``x.cuda(number)`` becomes ``x.to(...)``; where it stays, its argument has to stay a number."""
+    method = call.func
+    if not isinstance(method, ast.Attribute) or method.attr != "cuda" or context.qualify(method) is not None:
+        return False
+    return not _own_class(context, method) and not _why_it_stays(context, call, method, spread_over_gpus(context))
 
 
 def _moved(rule: Rule, context: Context, call: ast.Call) -> Finding:

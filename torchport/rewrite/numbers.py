@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from torchport.analysis.arguments import WHOLE
 from torchport.analysis.carriers import TEXTS
 from torchport.analysis.devices import NAMED, Key, key_of
 from torchport.analysis.flows import ADDS, positions, scope_around
@@ -18,6 +19,7 @@ from torchport.model import Finding, Rule
 from torchport.rewrite.context import Context, New
 from torchport.rewrite.forms import is_setting
 from torchport.rewrite.guards import is_available
+from torchport.rewrite.moves import becomes_to
 from torchport.rewrite.options import options
 from torchport.rewrite.spread import SPREAD, owner, spread_over_gpus
 
@@ -99,10 +101,9 @@ def _is_device_argument(context: Context, node: ast.expr) -> bool:
     parent = context.tree.parents[node]
     if isinstance(parent, ast.keyword):
         return parent.arg == "device"
-    method = parent.func.attr if isinstance(parent, ast.Call) and isinstance(parent.func, ast.Attribute) else ""
-    return (
-        isinstance(parent, ast.Call) and parent.args[:1] == [node] and method in ("to", "device", "cuda", "set_device")
-    )
+    if not (isinstance(parent, ast.Call) and parent.args[:1] == [node] and isinstance(parent.func, ast.Attribute)):
+        return False
+    return parent.func.attr in ("to", "device", "set_device") or becomes_to(context, parent)
 
 
 def _proved(context: Context) -> set[str]:
@@ -331,10 +332,13 @@ def device_from_variable(rule: Rule, context: Context) -> Iterator[Finding]:
             continue
         node = call.args[0]
         number = _is_number(node)
-        current = isinstance(node, ast.Call) and context.named(node.func, "torch.cuda.current_device")
+        current = _is_current(context, node)
         key = key_of(context.tree, node, context.tree.scopes[call])
-        if current:
-            context.claimed.add(node.func)  # type: ignore[attr-defined]
+        if current and isinstance(node, ast.Call):
+            context.claimed.add(node.func)
+        if (number or current or numbered.has(node)) and _is_compared(context, call):
+            yield context.leave(rule, call, WHOLE)
+        elif current:
             yield context.rewrite(rule, call, New(call, context.spell.device()))
         elif not context.spell.portable:
             if number or _last(node) in RANKS or numbered.computes(context, node):
@@ -350,6 +354,14 @@ def device_from_variable(rule: Rule, context: Context) -> Iterator[Finding]:
             or is_setting(node)
         ):
             yield context.rewrite(rule, call.func, New(call.func, "shim.device"))
+
+
+def _is_compared(context: Context, call: ast.Call) -> bool:
+    """``x.device == torch.device(0)``, also as one of several: where there is no accelerator it has to be false."""
+    around = context.tree.parents[call]
+    while isinstance(around, ast.Attribute | ast.Tuple | ast.List | ast.Set):
+        around = context.tree.parents[around]
+    return isinstance(around, ast.Compare)
 
 
 def _last(node: ast.expr) -> str:
