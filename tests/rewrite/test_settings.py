@@ -167,6 +167,7 @@ FOUND = (
     ("requirements-gpu.txt", "nvidia-ml-py\n", "TP921", "nvidia-ml-py", "none"),
     ("train.sh", "horovodrun -np 4 python train.py\n", "TP922", "horovodrun", "error"),
     ("requirements.txt", "torchrec\n", "TP923", "torchrec", "none"),
+    ("requirements.txt", "torch-scatter\n", "TP925", "torch-scatter", "none"),
     ("job.yaml", "command: accelerate launch train.py\n", "TP316", "launch", "none"),
 )
 

@@ -166,7 +166,7 @@ def _group(rule: Rule, context: Context, group: list[Use], proved: bool, names: 
     findings = []
     for use in group:
         node = use.text.node
-        if reason := _own_reason(context, use):
+        if reason := _own_reason(context, use, proved):
             findings.append(context.leave(rule, node, reason, effect="none" if reason == ASKED else None))
             findings += _kept_tests(rule, context, node) if use.role not in TESTS else []
         elif not proved:
@@ -189,9 +189,9 @@ def _group(rule: Rule, context: Context, group: list[Use], proved: bool, names: 
     return findings
 
 
-def _own_reason(context: Context, use: Use) -> str:
+def _own_reason(context: Context, use: Use, proved: bool) -> str:
     """Why one place stays, whatever becomes of the others of its group."""
-    if use.role in TESTS and guards_kernel(context, use.text.node):
+    if proved and use.role in TESTS and guards_kernel(context, use.text.node):
         return KERNEL_REASON
     if use.role in ("to", "argument"):
         return _generator(use) or _other_function(context, use)

@@ -6,6 +6,7 @@ import ast
 import re
 from pathlib import PurePath
 
+from torchport.analysis.flows import scope_around
 from torchport.analysis.kernels import called_name, is_launch, launching
 from torchport.analysis.names import chain
 from torchport.analysis.scopes import dotted
@@ -13,12 +14,19 @@ from torchport.lazy import pattern, words
 from torchport.rewrite.context import Context
 
 AVAILABLE = ("torch.cuda.is_available", "torch.accelerator.is_available", "torchport.shim.is_available")
-KERNEL = words(r"cuda|triton|helion|flash_attn|xformers|apex|cupy|(^|_)_?c$|_ext$|_kernel")
-LIBRARY = words(r"triton|helion|flash_attn|xformers|apex|cupy|bitsandbytes|(^|_)_?c$|_ext$")
+CPU_AND_CUDA = "torch_(scatter|sparse|cluster|spline_conv)|pyg_lib|pylibcugraph"
+LIBRARIES = f"triton|helion|flash_attn|xformers|apex|cupy|bitsandbytes|{CPU_AND_CUDA}"
+LIBRARY = words(LIBRARIES)
 """Names that say it of the kernel even where the name of the test is CUDA's: ``if available: to_cuda(model)`` moves."""
+KERNEL = words(rf"cuda|_kernel|{LIBRARIES}")
+COMPILED = words(r"(^|\.)(_c|_ext|\w+_ext|\w+_cuda)(\.|$)")
+"""Modules that are compiled for a project, ``_C`` and ``fused_act_ext``, where they are imported."""
 EXTENSION = pattern(r"\w_cuda$|^cuda_\w|_cuda_\w")
 """Modules and functions that a project builds for CUDA: ``fused_adam_cuda``."""
+HAS_ONE = words(r"^_?(has|have|with|is)_\w*cuda_(ext|kernel|op|plugin|hash|lib|impl)")
 KERNELS = pattern(r"(^|[._])(kernels?|helion|triton\w*)(\.|$)|\w_cuda$")
+NO_KERNELS = ("gpytorch", "botorch", "sklearn", "GPy")
+"""Libraries whose kernels are functions of statistics."""
 PARTS = (ast.BoolOp, ast.Compare, ast.UnaryOp, ast.Attribute)
 ANSWERS = words(r"^_?(should_|can_)?(use|has|is|supports?)_\w*(kernel|custom|fused|triton|flash|xformers|plugin)")
 """Functions that answer whether a kernel can be used."""
@@ -70,7 +78,12 @@ def _decides_on(context: Context, node: ast.AST, names: re.Pattern[str]) -> bool
     if _asks_for_library(context, node):
         return True
     parts = [*decided(context, node), *(part for read in flag_reads(context, node) for part in decided(context, read))]
-    return any(_kernel_call(context, n, names) or _library_import(n) for part in parts for n in ast.walk(part))
+    asserted = isinstance(context.tree.statement(node), ast.Assert)
+    return any(
+        _kernel_call(context, n, names, asserted) or _library_import(n) or _takes_kernel(context, n, names)
+        for part in parts
+        for n in ast.walk(part)
+    )
 
 
 def flag_reads(context: Context, node: ast.AST) -> list[ast.expr]:
@@ -81,7 +94,7 @@ def flag_reads(context: Context, node: ast.AST) -> list[ast.expr]:
     child: ast.AST = node
     for parent in context.tree.ancestors(node):
         if isinstance(parent, ast.Assign) and len(parent.targets) == 1:
-            found = context.tree.reads(dotted(parent.targets[0]))
+            found = readers(context, parent.targets[0])
             return [*found] if len(found) == 1 else []
         if not isinstance(parent, ast.BoolOp | ast.Compare | ast.UnaryOp | ast.Call | ast.Attribute):
             return []
@@ -89,6 +102,15 @@ def flag_reads(context: Context, node: ast.AST) -> list[ast.expr]:
             return []
         child = parent
     return []
+
+
+def readers(context: Context, target: ast.expr) -> list[ast.Name | ast.Attribute]:
+    """Where the file reads a variable, of its own scope and not of another by its name, or an attribute."""
+    found = context.tree.reads(dotted(target))
+    if not isinstance(target, ast.Name) or len(found) < 2:
+        return found
+    home = scope_around(context.tree, target).find(target.id)
+    return [read for read in found if scope_around(context.tree, read).find(target.id) is home]
 
 
 def _asks_for_library(context: Context, node: ast.AST) -> bool:
@@ -101,7 +123,7 @@ def _asks_for_library(context: Context, node: ast.AST) -> bool:
             there = [
                 ast.unparse(n.left) for n in others if isinstance(n, ast.Compare) and isinstance(n.ops[0], ast.IsNot)
             ]
-            return any(LIBRARY.search(n) for n in names) or any(EXTENSION.search(n) for n in there)
+            return any(LIBRARY.search(n) or HAS_ONE.search(n) for n in names) or any(EXTENSION.search(n) for n in there)
         if isinstance(parent, ast.stmt):
             return False
         child = parent
@@ -113,7 +135,9 @@ def _library_import(node: ast.AST) -> bool:
     names = [alias.name for alias in node.names] if isinstance(node, ast.Import | ast.ImportFrom) else []
     module = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
     named = (*names, *module)
-    return any(LIBRARY.search(n) or EXTENSION.search(n) for n in named) or any(n.endswith("_gpu") for n in module)
+    return any(LIBRARY.search(n) or EXTENSION.search(n) or COMPILED.search(n) for n in named) or any(
+        n.endswith("_gpu") for n in module
+    )
 
 
 def decided(context: Context, node: ast.AST) -> list[ast.AST]:
@@ -239,21 +263,38 @@ def _with_callees(context: Context, nodes: list[ast.AST]) -> list[ast.AST]:
     return found
 
 
-def _kernel_call(context: Context, node: ast.AST, names: re.Pattern[str]) -> bool:
+def _kernel_call(context: Context, node: ast.AST, names: re.Pattern[str], asserted: bool) -> bool:
+    """Whether ``node`` calls a kernel. After an assertion, which has no other branch, it has to be certain."""
     if not isinstance(node, ast.Call):
         return False
     if is_launch(node) or called_name(node) in _launching(context):
         return True
-    found = context.qualify(node.func) if isinstance(node.func, ast.Name | ast.Attribute) else None
-    if found is not None:
-        name = found.name
-        if name.startswith("torch."):
-            return name.startswith("torch.ops.")
-        return bool(names.search(name)) or _is_kernel_of_project(context, name)
     func = node.func
+    found = context.qualify(func) if isinstance(func, ast.Name | ast.Attribute) else None
+    if found is not None:
+        in_torch = found.name.startswith("torch.ops.") and not asserted
+        return in_torch or _is_kernel(context, found.name, func, names)
     if isinstance(func, ast.Attribute):
-        return func.attr not in ("cuda", "is_cuda") and bool(names.search(func.attr))
+        return not asserted and func.attr not in ("cuda", "is_cuda") and bool(names.search(func.attr))
     return isinstance(func, ast.Name) and bool(names.search(func.id))
+
+
+def _takes_kernel(context: Context, node: ast.AST, names: re.Pattern[str]) -> bool:
+    """``multiply = multiply_cuda``: it is chosen here, and called elsewhere."""
+    value = node.value if isinstance(node, ast.Assign | ast.Return) else None
+    found = context.qualify(value) if isinstance(value, ast.Name | ast.Attribute) else None
+    if found is not None and value is not None:
+        return _is_kernel(context, found.name, value, names)
+    return isinstance(value, ast.Name) and value.id in _launching(context)
+
+
+def _is_kernel(context: Context, name: str, written: ast.expr, names: re.Pattern[str]) -> bool:
+    """Whether something that is imported is a kernel, by its name, the one that it has here, or its module."""
+    if name.startswith(("torch.", *NO_KERNELS)):
+        return False
+    here = chain(written)[-1]
+    by_name = names.search(name) or names.search(here) or COMPILED.search(name) or KERNELS.search(name)
+    return bool(by_name) or _is_kernel_of_project(context, name)
 
 
 def _launching(context: Context) -> set[str]:

@@ -9,7 +9,7 @@ from torchport.analysis.names import line_mark
 from torchport.analysis.scopes import dotted
 from torchport.model import Effect, Finding, Rule
 from torchport.rewrite.context import Context
-from torchport.rewrite.guards import KERNEL_REASON, WORKER, decided, leaf, scripted, workers
+from torchport.rewrite.guards import KERNEL_REASON, WORKER, decided, leaf, readers, scripted, workers
 
 SCRIPTED = "TorchScript compiles this code and cannot call the shim; move the decision out of it"
 BRANCH = "it stands where only CUDA goes: the test on {} stays"
@@ -23,12 +23,14 @@ def hold_back(findings: list[Finding], rules: tuple[Rule, ...], context: Context
     """The findings, with those that must not be applied left for a person."""
     if not any(finding.edits for finding in findings):
         return findings
-    reasons = dict(_in(findings, scripted(context), SCRIPTED, context))
+    reasons = dict(_halves(findings, context))
+    reasons.update(_in(findings, scripted(context), SCRIPTED, context))
     reasons.update(_in(findings, workers(context), WORKER, context))
     branches = {rule.code for rule in rules if rule.cuda_only == "branch"}
     choices = {rule.code for rule in rules if rule.cuda_only}
     reasons.update(_guards(findings, branches, context.tree.every(ast.If), context))
     reasons.update(_guards(findings, choices, context.tree.every(ast.IfExp), context))
+    reasons.update(_guards(findings, {*choices, "TP101"}, context.tree.every(ast.If), context, alone=True))
     dead = dict(_for_cuda_alone(findings, reasons, branches, context.tree.every(ast.If), context))
     dead.update(_for_cuda_alone(findings, reasons, choices, context.tree.every(ast.IfExp), context))
     return [
@@ -58,6 +60,9 @@ def _for_cuda_alone(
     staying = [f for f in findings if f.code in codes and f.reason and f.effect != "none"]
     for node in branches if tests else ():
         test = next((f for f in tests if _asks(context, node.test, f)), None)
+        if test is None and isinstance(node.test, ast.Name | ast.Attribute | ast.UnaryOp):
+            flags = [*_flags(context, node)]
+            test = next((f for f in tests for flag in flags if _asks(context, flag, f)), None)
         if test is None or any(isinstance(n, ast.Or) for n in ast.walk(node.test)):
             continue
         parts = [n for n in decided(context, leaf(node.test)) if isinstance(n, ast.expr | ast.stmt)]
@@ -89,9 +94,14 @@ def _in(
 
 
 def _guards(
-    findings: list[Finding], codes: set[str], branches: Sequence[ast.If | ast.IfExp], context: Context
+    findings: list[Finding],
+    codes: set[str],
+    branches: Sequence[ast.If | ast.IfExp],
+    context: Context,
+    *,
+    alone: bool = False,
 ) -> Iterator[tuple[Finding, str]]:
-    """Tests, and the flags that they read, whose branch holds a call that raises on a TPU."""
+    """Tests, and the flags that they read, whose branch holds a call that raises on a TPU; ``alone``: nothing else."""
     staying = [f for f in findings if f.code in codes and f.reason and f.effect != "none"]
     if not staying:
         return
@@ -99,12 +109,13 @@ def _guards(
         parts = [n for n in decided(context, leaf(node.test)) if isinstance(n, ast.expr | ast.stmt)]
         spans = [context.text.span(part) for part in parts]
         held = next((f for f in staying if any(a <= f.start < b for a, b in spans)), None)
-        if held is None:
+        if held is None or (alone and not all(any(a <= f.start < b for f in staying) for a, b in spans)):
             continue
         reason = GUARD.format(line_mark(context.text.line(held.start)))
         tests = [context.text.span(test) for test in [node.test, *_flags(context, node)]]
         for finding in findings:
-            if finding.edits and any(a <= finding.start < b for a, b in tests):
+            of_value = held.code == "TP101" and finding.code != "TP104"
+            if finding.edits and not of_value and any(a <= finding.start < b for a, b in tests):
                 yield finding, reason
 
 
@@ -113,12 +124,30 @@ def _flags(context: Context, node: ast.If | ast.IfExp) -> Iterator[ast.expr]:
 
     A flag with other readers decides on more than this branch: were it held back, they would stay on the CPU unseen.
     """
-    names = {dotted(n) for n in ast.walk(node.test) if isinstance(n, ast.Name | ast.Attribute)}
-    read = {name for name in names if len(context.tree.reads(name)) == 1}
-    function = context.tree.function(node)
+    asked = {dotted(n): n for n in _truths(node.test) if isinstance(n, ast.Name | ast.Attribute)}
     for assign in context.tree.every(ast.Assign):
         for target in assign.targets:
-            if dotted(target) in read and (
-                isinstance(target, ast.Attribute) or context.tree.function(assign) in (function, None)
-            ):
+            read = asked.get(dotted(target))
+            if read is not None and readers(context, target) == [read]:
                 yield assign.value
+
+
+def _truths(test: ast.expr) -> list[ast.expr]:
+    """What a test asks for being true or false: ``a`` and ``b`` of ``a and not b``, but nothing that it compares."""
+    if isinstance(test, ast.BoolOp):
+        return [part for value in test.values for part in _truths(value)]
+    return _truths(test.operand) if isinstance(test, ast.UnaryOp) else [test]
+
+
+def _halves(findings: list[Finding], context: Context) -> Iterator[tuple[Finding, str]]:
+    """The rest of a condition of which a part guards a kernel and stays."""
+    staying = [f for f in findings if f.reason == KERNEL_REASON]
+    if not staying:
+        return
+    kinds: tuple[type[ast.If | ast.IfExp | ast.Assert], ...] = (ast.If, ast.IfExp, ast.Assert)
+    for node in [node for kind in kinds for node in context.tree.every(kind)]:
+        start, end = context.text.span(node.test)
+        if any(start <= f.start < end for f in staying):
+            for finding in findings:
+                if finding.edits and finding.code in TESTS and start <= finding.start < end:
+                    yield finding, KERNEL_REASON
