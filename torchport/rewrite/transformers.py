@@ -67,6 +67,7 @@ TRANSFORMERS = {
     "memory-error": "torchport.rewrite.switches.memory_error",
     "narrow-sum": "torchport.rewrite.advice.narrow_sum",
     "cuda-version": "torchport.rewrite.advice.cuda_version",
+    "sparse-on-device": "torchport.rewrite.sparse.sparse_on_device",
     "unsharded-loader": "torchport.rewrite.advice.unsharded_loader",
     "gpu-options": "torchport.rewrite.reports.gpu_options",
     "cuda-profiler": "torchport.rewrite.switches.profiler",

@@ -11,6 +11,7 @@ from torchport.lint.checks.facts import Facts, facts, moved_after, report
 from torchport.lint.checks.selections import INSTEAD, repeats_by_tensor
 from torchport.model import Finding, Rule, Target
 from torchport.rewrite.context import Context, New
+from torchport.rewrite.sparse import going_to_device
 
 HOST_MODES = ("bicubic", "nearest-exact", "linear")
 MISSING_MODES = ("trilinear",)
@@ -176,8 +177,11 @@ def sparse(rule: Rule, context: Context) -> Iterator[Finding]:
     known = facts(context)
     _claim(rule, context)
     modules = tuple(name for name in context.resolved if name.startswith("torch.sparse."))
+    said = [] if context.target == "tpu" else going_to_device(context)
     for call in context.calls(*rule.match, *EMBEDDINGS, *modules):
         name = known.flow.name_of(call.func)
+        if call in said:
+            continue  # by TP123
         given = keyword(call, "sparse")
         if name.endswith(("Embedding", "EmbeddingBag", "from_pretrained", "embedding", "embedding_bag")):
             if isinstance(given, ast.Constant) and given.value is True:
@@ -191,7 +195,7 @@ def sparse(rule: Rule, context: Context) -> Iterator[Finding]:
             yield report(rule, context, call, perhaps=not (moved or on_device))
     for call in known.named("to_sparse", "to_sparse_csr"):
         value = known.value(call.func.value) if isinstance(call.func, ast.Attribute) else None
-        if value is not None and value.on_device:
+        if value is not None and value.on_device and call not in said:
             yield report(rule, context, call, perhaps=value.where != "device" and not known.heat(call))
 
 
