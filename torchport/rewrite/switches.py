@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from torchport.analysis.names import chain
 from torchport.lazy import pattern
 from torchport.model import Finding, Rule
 from torchport.rewrite.context import Context, New
@@ -21,6 +22,7 @@ CHOSEN = tuple(BACKEND + kind for kind in ("EFFICIENT_ATTENTION", "CUDNN_ATTENTI
 CHOOSE = ("torch.nn.attention.sdpa_kernel", "torchport.shim.sdpa_kernel")
 ALLOWED = tuple(BACKEND + kind for kind in ("FLASH_ATTENTION", "MATH"))
 STREAMS = tuple(f"torch.cuda.{name}" for name in ("current_stream", "default_stream", "Stream"))
+NO_STREAM = "whether this is a tensor that is told of a stream is not seen here; if it is one, {}"
 POINTER = "a kernel of CUDA gets the pointer of this stream; keep both for CUDA alone"
 MEMORY_ERRORS = ("torch.cuda.OutOfMemoryError", "torch.OutOfMemoryError")
 COLUMN = pattern(r"(self_)?cuda_(time|memory)\w*")
@@ -64,18 +66,38 @@ def attention_kernel(rule: Rule, context: Context) -> Iterator[Finding]:
 
 
 def record_stream(rule: Rule, context: Context) -> Iterator[Finding]:
-    """``tensor.record_stream(stream)``, and the method handed on."""
-    own = any(definition.name == "record_stream" for definition in context.tree.definitions)
+    """``tensor.record_stream(stream)``, and the method handed on; not what else has a method of this name."""
+    own = "record_stream" in context.stored or any(d.name == "record_stream" for d in context.tree.definitions)
     for node in context.tree.attributes:
         if node.attr != "record_stream" or not isinstance(node.ctx, ast.Load) or context.qualify(node) is not None:
             continue
         call = context.tree.parents[node]
-        called = isinstance(call, ast.Call) and call.func is node and len(call.args) == 1 and not call.keywords
-        if called and isinstance(call, ast.Call) and context.spell.portable and not own:
-            text = f"shim.record_stream({context.source(node.value)}, {context.source(call.args[0])})"
-            yield context.rewrite(rule, call, New(call, text))
-        else:
-            yield context.leave(rule, node, rule.reason)
+        if not (isinstance(call, ast.Call) and call.func is node):
+            if not own:
+                yield context.leave(rule, node, rule.reason)
+            continue
+        given = [*call.args, *(keyword.value for keyword in call.keywords)]
+        if len(given) != 1 or isinstance(given[0], ast.Constant | ast.JoinedStr):
+            continue  # a tensor takes one stream
+        if _is_stream(context, given[0]) and not (own and chain(node.value) == ["self"]):
+            text = f"shim.record_stream({context.source(node.value)}, {context.source(given[0])})"
+            if context.spell.portable:
+                yield context.rewrite(rule, call, New(call, text))
+            else:
+                yield context.leave(rule, node, rule.reason)
+        elif not own:
+            yield context.leave(rule, node, NO_STREAM.format(rule.reason))
+
+
+def _is_stream(context: Context, node: ast.expr) -> bool:
+    """Whether ``node`` is a stream by its maker, or by its name."""
+    if isinstance(node, ast.Call):
+        return context.named(node.func, *STREAMS, *(s.replace("torch.cuda", "torchport.shim") for s in STREAMS))
+    name = (chain(node) or [""])[-1]
+    if "stream" in name.lower():
+        return True
+    made = [n.value for n in context.tree.every(ast.Assign) for t in n.targets if chain(t) == chain(node) != []]
+    return any(isinstance(value, ast.Call) and _is_stream(context, value) for value in made)
 
 
 def stream_pointer(rule: Rule, context: Context) -> Iterator[Finding]:
