@@ -18,6 +18,7 @@ from torchport.analysis.uses import find_uses
 from torchport.model import Finding, Rule
 from torchport.rewrite.context import Context, New
 from torchport.rewrite.forms import is_setting
+from torchport.rewrite.glued import glued
 from torchport.rewrite.guards import is_available
 from torchport.rewrite.moves import becomes_to
 from torchport.rewrite.options import options
@@ -41,24 +42,10 @@ CHOSEN = 'a number stands for a GPU here; write shim.device() for it and torch.d
 
 def device_numbers(rule: Rule, context: Context) -> Iterator[Finding]:
     """``.to(0)``, ``device=torch.cuda.current_device()``: PyTorch reads a number as a CUDA device."""
-    yield from _glued(rule, context)
+    yield from glued(rule, context)
     yield from _chosen(rule, context)
     yield from _kept(rule, context)
     yield from _handed(rule, context)
-
-
-def _glued(rule: Rule, context: Context) -> Iterator[Finding]:
-    """``f"{device.type}:{rank}"``: a number behind a device type."""
-    for text in context.tree.fstrings:
-        parts = text.values
-        kind = parts[0].value if len(parts) == 3 and isinstance(parts[0], ast.FormattedValue) else None
-        colon = isinstance(parts[1], ast.Constant) and parts[1].value == ":" if kind is not None else False
-        if kind is None or not colon:
-            continue
-        parent = context.tree.parents[text]
-        asked = isinstance(parent, ast.Call) and context.named(parent.func, "torch.device", "torchport.shim.device")
-        if asked or NAMED.search(".".join(chain(kind))):
-            yield context.leave(rule, text, "it puts a number behind a device type; write shim.device(number) instead")
 
 
 def _chosen(rule: Rule, context: Context) -> Iterator[Finding]:
