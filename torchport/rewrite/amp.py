@@ -10,7 +10,7 @@ from torchport.analysis.literals import device_text
 from torchport.model import Finding, Rule
 from torchport.rewrite.context import Context, New
 from torchport.rewrite.cst import change_call, keyword_of, with_keyword, with_value
-from torchport.rewrite.precision import autocast_alone, decorators_alone, starred
+from torchport.rewrite.precision import FORCED, autocast_alone, decorators_alone, forces_float32, starred
 from torchport.rewrite.scaler import scaler_alone
 
 if TYPE_CHECKING:
@@ -51,6 +51,9 @@ def _partial(rule: Rule, context: Context, call: ast.Call, doubt: str) -> Iterat
         yield context.leave(rule, call, VALUE)
         return
     keep = device_text(device) is None
+    if forces_float32(context, call, ()):
+        yield context.leave(rule, call, FORCED)
+        return
     if not keep and len(call.keywords) == 1:
         yield context.rewrite(rule, call, New(call, "shim.autocast"), doubt=doubt)
         return
@@ -75,6 +78,10 @@ def _autocast(rule: Rule, context: Context, call: ast.Call, doubt: str) -> Itera
         return
     cuda = device_text(device) is not None
     if isinstance(device, ast.Constant) and not cuda:
+        return
+    if forces_float32(context, call, ORDER):
+        context.claimed.update((call, device))
+        yield context.leave(rule, call, FORCED)
         return
     if not cuda and _portable(context, given):
         return

@@ -26,6 +26,11 @@ ORDER = {
 }
 DECORATORS = {"custom_fwd": ("fwd",), "custom_bwd": ("bwd",)}
 SIXTEEN = ("torch.float16", "torch.half", "torch.bfloat16")
+WIDE = ("torch.float32", "torch.float")
+FORCED = (
+    "it forces float32, which PyTorch/XLA's autocast does not know: it warns and is off, and what came in as bfloat16 "
+    "stays so; turn autocast off and hand in x.float()"
+)
 STARRED = "its arguments are handed on with a star, so that the device and the dtype among them are not seen"
 VALUE = "it is handed on without a call, so that its device and its dtype are not seen here"
 COMPUTED = "the dtype is computed, and float16 is not for TPUs: make sure that it is torch.bfloat16"
@@ -39,6 +44,14 @@ def starred(call: ast.Call) -> bool:
 def given(call: ast.Call, order: tuple[str, ...]) -> dict[str, ast.expr]:
     """The arguments of a call by name."""
     return dict(zip(order, call.args, strict=False)) | {k.arg: k.value for k in call.keywords if k.arg}
+
+
+def forces_float32(context: Context, call: ast.Call, order: tuple[str, ...]) -> bool:
+    """``autocast("cuda", dtype=torch.float32)`` where it is on: on CUDA it computes a bfloat16 input in float32."""
+    values = given(call, order)
+    enabled = values.get("enabled")
+    off = isinstance(enabled, ast.Constant) and enabled.value is False
+    return "dtype" in values and context.named(values["dtype"], *WIDE) and not off
 
 
 def autocast_alone(rule: Rule, context: Context, *names: str) -> Iterator[Finding]:
@@ -66,8 +79,11 @@ def _call(rule: Rule, context: Context, call: ast.Call, found: Qualified) -> Ite
     ours = device is None or device_text(device) is not None
     if device is not None and not ours and isinstance(device, ast.Constant) and device.value != context.target:
         return
+    if context.target == "xla" and forces_float32(context, call, order):
+        yield context.leave(rule, call, FORCED)
+        return
     computed = dtype is not None and _is_computed(context, dtype)
-    if computed and dtype is not None:
+    if computed and dtype is not None and not context.named(dtype, *WIDE):
         yield context.leave(rule, dtype, COMPUTED)
     if _is_right(context, ours, dtype):
         return
@@ -106,6 +122,10 @@ def _partial(rule: Rule, context: Context, call: ast.Call, found: Qualified) -> 
         return
     if dtype is None:
         yield context.leave(rule, call, COMPUTED.replace("computed", "not given"))
+    elif context.named(dtype, *WIDE):
+        if context.target == "xla":
+            yield context.leave(rule, call, FORCED)
+            return
     elif _is_computed(context, dtype):
         yield context.leave(rule, dtype, COMPUTED)
     elif not context.named(dtype, "torch.bfloat16"):
@@ -163,3 +183,8 @@ def cuda_amp(rule: Rule, context: Context) -> Iterator[Finding]:
     if not context.spell.portable:
         yield from autocast_alone(rule, context, CUDA)
         yield from decorators_alone(rule, context, "torch.cuda.amp")
+        return
+    for call in context.calls(CUDA):
+        if forces_float32(context, call, ORDER[CUDA]):
+            context.claimed.add(call.func)
+            yield context.leave(rule, call, FORCED)
