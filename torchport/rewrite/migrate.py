@@ -36,6 +36,7 @@ LINE_MARK = pattern(r"@(\d+)@")
 STUB = "a stub describes an API and does not run"
 READ_ONLY = {
     reports.OTHER_BACKEND: "the file serves PyTorch/XLA or a TPU already",
+    reports.OTHER_VENDOR: "the file is written for the accelerator of another vendor",
     reports.BUILDS_PACKAGE: "the file builds a package: what it asks of CUDA it asks of the tool chain",
 }
 

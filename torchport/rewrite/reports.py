@@ -37,6 +37,11 @@ BUILDS_PACKAGE = "cuda-build-script"
 BUILDERS = ("setuptools", "distutils", "skbuild")
 OTHER_ERROR = "errors of a TPU have other words; decide what the program should do then"
 SEARCHES = ("search", "match", "find", "startswith", "fullmatch")
+OTHER_VENDOR = "written-for-another-accelerator"
+VENDORS = (
+    "intel_extension_for_pytorch", "oneccl_bindings_for_pytorch", "torch_ccl", "torch_npu", "torch_mlu", "torch_musa",
+    "habana_frameworks", "torch_directml",
+)  # fmt: skip
 OTHER_BACKEND = "already-on-xla"
 OLD_ENVIRONMENT = "old-xla-environment"
 CODE = pattern(r"torch\.(backends\.)?cuda\b(?!\.\w+Tensor$)|\.cuda\(")
@@ -184,6 +189,17 @@ def other_backend(rule: Rule, context: Context) -> Iterator[Finding]:
     for node in context.tree.imports if context.tree is context.original else ():
         names = [a.name for a in node.names] if isinstance(node, ast.Import) else [node.module or ""]
         if any(name.partition(".")[0] in ("torch_xla", "torch_tpu") for name in names):
+            yield context.leave(rule, node, rule.reason, effect="none")
+
+
+def other_vendor(rule: Rule, context: Context) -> Iterator[Finding]:
+    """A file that imports what another accelerator needs, and in which no word is of CUDA."""
+    text = context.text.bytes.lower()
+    if b"cuda" in text or b"nccl" in text:
+        return
+    for node in context.tree.imports if context.tree is context.original else ():
+        names = [a.name for a in node.names] if isinstance(node, ast.Import) else [node.module or ""]
+        if any(name.partition(".")[0] in VENDORS for name in names):
             yield context.leave(rule, node, rule.reason, effect="none")
 
 

@@ -48,6 +48,7 @@ TRANSFORMERS = {
     "dynamic-access": "torchport.rewrite.reports.dynamic_access",
     "cuda-in-text": "torchport.rewrite.reports.cuda_in_text",
     "other-backend": "torchport.rewrite.reports.other_backend",
+    "other-vendor": "torchport.rewrite.reports.other_vendor",
     "generator": "torchport.rewrite.reports.generator",
     "environment": "torchport.rewrite.reports.environment",
     "old-xla-environment": "torchport.rewrite.reports.old_xla_environment",
