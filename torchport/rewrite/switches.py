@@ -23,6 +23,7 @@ CHOOSE = ("torch.nn.attention.sdpa_kernel", "torchport.shim.sdpa_kernel")
 ALLOWED = tuple(BACKEND + kind for kind in ("FLASH_ATTENTION", "MATH"))
 STREAMS = tuple(f"torch.cuda.{name}" for name in ("current_stream", "default_stream", "Stream"))
 NO_STREAM = "whether this is a tensor that is told of a stream is not seen here; if it is one, {}"
+REPLAYED = "it raises on PyTorch/XLA: keep the device's random state by shim.get_rng_state and shim.set_rng_state"
 POINTER = "a kernel of CUDA gets the pointer of this stream; keep both for CUDA alone"
 MEMORY_ERRORS = ("torch.cuda.OutOfMemoryError", "torch.OutOfMemoryError")
 COLUMN = pattern(r"(self_)?cuda_(time|memory)\w*")
@@ -117,6 +118,13 @@ def fork_rng(rule: Rule, context: Context) -> Iterator[Finding]:
             yield context.rewrite(rule, call.func, New(call.func, "shim.fork_rng"))
         elif "device_type" not in given:
             yield context.leave(rule, call.func, rule.reason)
+
+
+def states_for_a_replay(rule: Rule, context: Context) -> Iterator[Finding]:
+    """``get_device_states`` asks for a module that PyTorch/XLA has not; TorchTPU has it."""
+    names = ("torch.utils.checkpoint.get_device_states", "torch.utils.checkpoint.set_device_states")
+    for node, _ in context.uses(*names) if context.target != "tpu" else ():
+        yield context.leave(rule, node, REPLAYED, effect="error")
 
 
 def memory_error(rule: Rule, context: Context) -> Iterator[Finding]:

@@ -65,6 +65,7 @@ TRANSFORMERS = {
     "record-stream": "torchport.rewrite.switches.record_stream",
     "stream-pointer": "torchport.rewrite.switches.stream_pointer",
     "fork-rng": "torchport.rewrite.switches.fork_rng",
+    "states-for-a-replay": "torchport.rewrite.switches.states_for_a_replay",
     "memory-error": "torchport.rewrite.switches.memory_error",
     "narrow-sum": "torchport.rewrite.advice.narrow_sum",
     "cuda-version": "torchport.rewrite.advice.cuda_version",
