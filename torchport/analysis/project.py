@@ -51,6 +51,8 @@ class ProjectFacts(NamedTuple):
     """Names that files share and whose value one of them cannot move."""
     kernels: frozenset[tuple[str, str]] = frozenset()
     """Functions and classes that launch kernels, each with a module or a package through which it may be imported."""
+    scripted: frozenset[tuple[str, str]] = frozenset()
+    """Functions and classes that TorchScript compiles for another file, each with the last name of its module."""
     loaded: frozenset[str] = frozenset()
     """Functions that the data sets of the project call: on the host, once per sample. Only lint asks for them."""
 
@@ -63,6 +65,7 @@ class Collector:
         self._imported: set[str] = set()
         self._held: list[Held] = []
         self._kernels: set[tuple[str, str]] = set()
+        self._scripted: set[tuple[str, str]] = set()
 
     def add(self, blob: bytes, path: str = "") -> None:
         """Take one file into account. ``path`` is named where another file has to stay because of it."""
@@ -76,11 +79,13 @@ class Collector:
 
             self._held += held_names(blob.decode(errors="replace"), path)
         self._kernels |= kernels_in(blob, path)
+        self._scripted |= scripted_in(blob)
 
     def facts(self) -> ProjectFacts:
         """What was gathered."""
         held = tuple(self._held)
-        return ProjectFacts(self._own.all(), frozenset(self._imported), held, frozenset(self._kernels))
+        own, imported = self._own.all(), frozenset(self._imported)
+        return ProjectFacts(own, imported, held, frozenset(self._kernels), frozenset(self._scripted))
 
 
 def loaded_in(blob: bytes) -> set[str]:
@@ -93,6 +98,15 @@ def loaded_in(blob: bytes) -> set[str]:
             end = UNINDENTED.search(piece)
             found |= {name.decode() for name in CALLED.findall(piece, 0, end.start() if end else len(piece))}
     return found
+
+
+def scripted_in(blob: bytes) -> set[tuple[str, str]]:
+    """What ``blob`` imports and has TorchScript compile: ``ProjectFacts.scripted``."""
+    if b"jit.script" not in blob:
+        return set()
+    from torchport.analysis.scripting import scripted_names
+
+    return scripted_names(blob)
 
 
 def kernels_in(blob: bytes, path: str) -> set[tuple[str, str]]:

@@ -34,7 +34,6 @@ WORKER = (
     "it runs in a worker process of the loader, which cannot open a TPU; hand on CPU tensors and move the batch in the "
     "training loop"
 )
-SCRIPTS = tuple(f"torch.jit.{n}" for n in ("script", "script_method", "script_if_tracing", "export", "interface"))
 PACKAGE = pattern(r"CUDA\w*Provider|-gpu\b|cu1\d\d|[Tt]ensor[Rr][Tt]|nvidia")
 PACKAGE_REASON = "it chooses a package or a provider that exists for CUDA alone"
 KERNEL_REASON = "it guards a kernel that exists for CUDA alone: on a TPU the other branch has to run"
@@ -206,23 +205,6 @@ def _chooses_package(context: Context, node: ast.AST) -> bool:
             return False
         child = parent
     return False
-
-
-def scripted(context: Context) -> list[ast.AST]:
-    """Functions and classes that TorchScript compiles, which cannot call the shim."""
-    found: list[ast.AST] = []
-    for node in [*context.tree.definitions, *context.tree.classes]:
-        if any(context.named(d, *SCRIPTS) for d in node.decorator_list) or (
-            isinstance(node, ast.ClassDef) and any(context.named(b, "torch.jit.ScriptModule") for b in node.bases)
-        ):
-            found.append(node)
-    names = set()
-    for call in context.calls("torch.jit.script"):
-        for argument in call.args:
-            inner = argument.func if isinstance(argument, ast.Call) else argument
-            if isinstance(inner, ast.Name):
-                names.add(inner.id)
-    return found + [n for n in [*context.tree.definitions, *context.tree.classes] if n.name in names]
 
 
 def workers(context: Context) -> list[ast.AST]:

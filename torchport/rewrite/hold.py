@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from torchport.analysis.names import line_mark
 from torchport.analysis.scopes import dotted
+from torchport.analysis.scripting import compiled_elsewhere, scripted
 from torchport.model import Effect, Finding, Rule
 from torchport.rewrite.context import Context
-from torchport.rewrite.guards import KERNEL_REASON, WORKER, decided, leaf, readers, scripted, workers
+from torchport.rewrite.guards import KERNEL_REASON, WORKER, decided, leaf, readers, workers
 
 SCRIPTED = "TorchScript compiles this code and cannot call the shim; move the decision out of it"
 BRANCH = "it stands where only CUDA goes: the test on {} stays"
@@ -24,7 +25,9 @@ def hold_back(findings: list[Finding], rules: tuple[Rule, ...], context: Context
     if not any(finding.edits for finding in findings):
         return findings
     reasons = dict(_halves(findings, context))
-    reasons.update(_in(findings, scripted(context), SCRIPTED, context))
+    elsewhere = compiled_elsewhere(context.project.scripted, context.path)
+    if elsewhere or b"jit" in context.text.bytes:
+        reasons.update(_in(findings, scripted(context.tree, elsewhere), SCRIPTED, context))
     reasons.update(_in(findings, workers(context), WORKER, context))
     branches = {rule.code for rule in rules if rule.cuda_only == "branch"}
     choices = {rule.code for rule in rules if rule.cuda_only}
