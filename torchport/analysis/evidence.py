@@ -76,6 +76,8 @@ class Evidence(Index):
         """``value``, on the host if a statement further down moves ``node``, or what it has become by then."""
         if value.where or value.kind not in ("unknown", "tensor", "output"):
             return value
+        if node.id == "batch_sizes":  # of a packed sequence: they are always on the CPU
+            return HOST_BATCH if value.kind == "unknown" else value._replace(where="host")
         for use in self.moved_names.get((home, node.id), ()):
             move = self.tree.statement(use)
             before = [node, *(binding.node for binding in bindings)]

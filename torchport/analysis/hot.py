@@ -23,7 +23,7 @@ HOST_FUNCTION = pattern(
     r"^(__\w+__|extra_repr|reset|(on_)?(train|validation|test)?_?epoch_end\w*|test_\w+|main|cli|_?(init|collate|load|save|plot|draw|show|"
     r"visuali[sz]e|export|convert|preprocess|read|write|parse|dump|download|setup|build|make|create|profile|"
     r"run|infer|onnx|resize|resample|filter|benchmark|summary|summarize|report|reset|get_args|from_pretrained|state_dict|worker|demo|compute_on_dataset|"
-    r"print|log_results)(_\w+)?)$"
+    r"print|log_results)(_\w+)?|\w+_init_?)$"
 )
 HOST_CLASS = pattern(r"(Dataset|Sampler|TestCase|Transform|Collat\w*|Augment\w*|Logger|Tokenizer|Processor|Meter)$")
 RARE_NAME = words(
@@ -137,6 +137,8 @@ class Heats:
                 for side in sides:
                     if isinstance(side, ast.BinOp) and isinstance(side.op, ast.Mod):
                         return _wide(side)
+                    if isinstance(side, ast.Constant) and side.value in OTHER_DEVICES:
+                        return True
                 counted = [self.flow.value(side) for side in sides]
                 return any(v.kind == "number" and v.origin == "loop" for v in counted) and all(
                     v.kind in ("number", "unknown") for v in counted

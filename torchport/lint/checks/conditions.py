@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from torchport.analysis.names import chain
 from torchport.analysis.operations import HOST_BOOLS
 from torchport.analysis.reaching import scope_of
+from torchport.analysis.scopes import FUNCTIONS, walk
 from torchport.analysis.values import Value
 from torchport.lint.checks.clips import clipping
 from torchport.lint.checks.facts import Facts, facts, report
@@ -22,12 +23,13 @@ def tensor_conditions(rule: Rule, context: Context) -> Iterator[Finding]:
     """``if loss > 1``, ``while err > tol``, ``assert x.min() >= 0``, ``if torch.isnan(loss).any()``."""
     known = facts(context)
     for node, test in _tests(context, known):
-        parts = [part for part in _decisive(test) if not _plain(part)]
+        numbers = _known_numbers(known, test)
+        parts = [part for part in _decisive(test) if not (_plain(part) or _compares(part, numbers))]
         heat = known.heat(node) if parts else ""
         if not heat and not isinstance(node, ast.While):
             continue
         for part in parts:
-            if _decides(known, part):
+            if decides(known, part):
                 looping = isinstance(node, ast.While) and known.value(part).where == "device"
                 if heat or looping:
                     yield report(rule, context, part)
@@ -42,7 +44,7 @@ def comparisons_in_python(rule: Rule, context: Context) -> Iterator[Finding]:
         values = [known.value(a) for a in call.args]
         listed = call.args[0] if len(call.args) == 1 else None
         if call.func.id in ("any", "all") and isinstance(listed, ast.GeneratorExp | ast.ListComp):
-            if known.heat(call) and any(_decides(known, part) for part in _decisive(listed.elt)):
+            if known.heat(call) and any(decides(known, part) for part in _decisive(listed.elt)):
                 yield report(rule, context, call)
             continue
         if len(values) == 1 and values[0].kind == "list" and not values[0].fixed:
@@ -97,6 +99,24 @@ def _number(test: ast.expr) -> set[str]:
     return set()
 
 
+def _known_numbers(known: Facts, test: ast.expr) -> set[str]:
+    """What an ``if isinstance(x, int):`` around ``test`` shows to be a Python number there."""
+    found: set[str] = set()
+    child: ast.AST = test
+    for parent in known.tree.ancestors(test):
+        if isinstance(parent, FUNCTIONS):
+            break
+        if isinstance(parent, ast.If) and child in parent.body:
+            asked = parent.test.values if isinstance(parent.test, ast.BoolOp) else [parent.test]
+            if not (isinstance(parent.test, ast.BoolOp) and isinstance(parent.test.op, ast.Or)):
+                before = parent.body[: parent.body.index(child)]
+                names = [n for statement in before for n in walk(statement) if isinstance(n, ast.Name)]
+                given = {name.id for name in names if isinstance(name.ctx, ast.Store)}
+                found |= {name for part in asked for name in _number(part)} - given
+        child = parent
+    return found
+
+
 def _compares(test: ast.expr, numbers: set[str]) -> bool:
     """Whether a test compares one of ``numbers``."""
     if not numbers or not isinstance(test, ast.Compare):
@@ -104,7 +124,7 @@ def _compares(test: ast.expr, numbers: set[str]) -> bool:
     return not numbers.isdisjoint(map(ast.unparse, (test.left, *test.comparators)))
 
 
-def _decides(known: Facts, node: ast.expr) -> bool:
+def decides(known: Facts, node: ast.expr) -> bool:
     """Whether ``node`` is a tensor that gives one truth value, or a call that asks the device for one."""
     if isinstance(node, ast.Call) and known.flow.name_of(node.func).removeprefix("torch.") in HOST_BOOLS:
         return any(wanted(known.value(a)) for a in node.args) and not any(_moved_later(known, a) for a in node.args)

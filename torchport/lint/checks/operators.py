@@ -26,6 +26,11 @@ EMBEDDINGS = (
     "torch.nn.functional.embedding",
     "torch.nn.functional.embedding_bag",
 )
+OF_WEIGHTS = {
+    "parametrizations.spectral_norm": "the older torch.nn.utils.spectral_norm computes on the device",
+    ".weight_norm": "write it out (g * v / v.norm(dim=dim, keepdim=True)), and take it off for inference",
+}
+"""What to do about an operator on the weights of a layer, which no loader can compute."""
 SHARED = frozenset(
     ("median", "mode", "angle", "cross", "det", "poisson", "multinomial", "stft", "trace", "fft", "inverse", "isin",
      "searchsorted", "renorm", "cholesky", "copysign", "gcd", "binomial")
@@ -81,7 +86,10 @@ def _operators(rule: Rule, context: Context, other: Target) -> Iterator[Finding]
     for call in context.calls(*(name for name in rule.match if not name.startswith("torch.Tensor."))):
         if _functional(known, call, error) and _chosen(call, modes):
             divides = "adaptive_avg" in ast.unparse(call.func).lower().replace("adaptiveavg", "adaptive_avg")
-            yield report(rule, context, call, perhaps=divides)
+            reason = next(
+                (said for name, said in OF_WEIGHTS.items() if known.flow.name_of(call.func).endswith(name)), ""
+            )
+            yield report(rule, context, call, reason, perhaps=divides)
     if not error:
         yield from _repeated(rule, context, known)
     methods = {name.rpartition(".")[2] for name in rule.match if name.count(".") == 1 or "Tensor." in name}

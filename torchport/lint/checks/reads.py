@@ -11,6 +11,7 @@ from torchport.lint.checks.facts import Facts, facts, report
 from torchport.model import Finding, Rule
 from torchport.rewrite.context import Context, New
 
+RESULTS = "fetch what a batch gives by one .cpu() at its end, or collect it on the device and fetch it after the loop"
 METHODS = ("item", "tolist", "numpy", "cpu")
 ARRAYS = ("numpy.asarray", "numpy.array", "numpy.mean", "numpy.isnan", "numpy.isfinite", "numpy.concatenate")
 NUMBERS = ("float", "int", "complex", "range")
@@ -65,7 +66,16 @@ def _read(rule: Rule, context: Context, known: Facts, call: ast.Call, base: ast.
         text = f"{context.source(base)}.detach()"
         yield context.rewrite(rule, call, New(call, text, False), doubt=f"{rule.reason}; --unsafe adds up tensors")
     else:
-        yield report(rule, context, call, perhaps=value.kind == "unknown" and known.flow.has_arrays)
+        reason = RESULTS if _is_result(known, call) else ""
+        yield report(rule, context, call, reason, perhaps=value.kind == "unknown" and known.flow.has_arrays)
+
+
+def _is_result(known: Facts, call: ast.Call) -> bool:
+    """Whether the read is one of a loop that trains nothing, and fetches more than a number."""
+    loop = next((parent for parent in known.tree.ancestors(call) if parent in known.heats.loops), None)
+    if loop is None or _attribute(call) not in ("cpu", "numpy", "to"):
+        return False
+    return not any(loop in known.tree.ancestors(sign) for sign in known.named("backward", "step"))
 
 
 def _attribute(call: ast.Call) -> str:

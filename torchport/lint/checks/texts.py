@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from torchport.analysis.scopes import FUNCTIONS
 from torchport.analysis.values import Value
+from torchport.lint.checks.conditions import decides
 from torchport.lint.checks.facts import Facts, facts, report
 from torchport.lint.checks.reads import wanted
 from torchport.model import Finding, Rule
@@ -55,9 +57,21 @@ def _shown(arguments: list[ast.expr]) -> Iterator[ast.expr]:
 
 
 def _show(rule: Rule, context: Context, known: Facts, node: ast.expr, seen: set[ast.AST]) -> Iterator[Finding]:
-    if node not in seen and known.heat(node) and _holds(known.value(node)):
+    if node not in seen and known.heat(node) and _holds(known.value(node)) and not _exceptional(known, node):
         seen.add(node)
         yield report(rule, context, node)
+
+
+def _exceptional(known: Facts, node: ast.expr) -> bool:
+    """Whether an ``if offset > 50:`` around ``node`` asks a tensor: the wait is there, and the text is seldom made."""
+    child: ast.AST = node
+    for parent in known.tree.ancestors(node):
+        if isinstance(parent, FUNCTIONS):
+            return False
+        if isinstance(parent, ast.If) and child in parent.body and decides(known, parent.test):
+            return True
+        child = parent
+    return False
 
 
 def _holds(value: Value) -> bool:
