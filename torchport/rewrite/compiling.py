@@ -6,6 +6,8 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from torchport.analysis.names import chain
+from torchport.lazy import pattern
 from torchport.model import Finding, Rule
 from torchport.rewrite.context import Context, New
 from torchport.rewrite.cst import argument, change_call, keyword_of
@@ -18,9 +20,12 @@ COMPILE = "torch.compile"
 CHECKPOINT = "torch.utils.checkpoint.checkpoint"
 DROPPED = {"xla": ("mode", "options", "dynamic"), "tpu": ("mode", "options")}
 GIVEN = 'its backend is not seen here; PyTorch/XLA compiles with backend="openxla"'
+REFUSED = 'TorchTPU refuses mode=, options=, dynamic=True and backend="inductor": leave them out'
 STARRED = (
     'its arguments are handed on with a star; TorchTPU refuses mode=, dynamic=True and backend="inductor" among them'
 )
+OPTIONS = {"fullgraph", "dynamic", "backend", "mode", "options", "disable"}
+MODULE = pattern(r"model|net$|module|encoder|decoder|transformer|layer|block|vae|self")
 BACKENDS = ("inductor", "openxla", "eager", "aot_eager")
 OPENXLA = '"openxla"'
 REENTRANT = (
@@ -68,6 +73,23 @@ def _compiled(rule: Rule, context: Context, call: ast.Call, doubt: str) -> Itera
 
     source = context.source(call)
     yield context.change(rule, call, lambda: change_call(source, None, arguments), accelerator=xla, doubt=doubt)
+
+
+def module_compile(rule: Rule, context: Context) -> Iterator[Finding]:
+    """``model.compile(mode=...)`` compiles a module in its place, with the default compiler unless one is given."""
+    own = any(definition.name == "compile" for definition in context.tree.definitions)
+    for call, func in context.methods("compile") if not own else ():
+        given = {k.arg: k.value for k in call.keywords}
+        values = {name: v.value if isinstance(v, ast.Constant) else ... for name, v in given.items()}
+        named = MODULE.search((chain(func.value) or [""])[-1].lower()) is not None
+        if call.args or not given.keys() <= OPTIONS or not (given or named) or values.get("disable") is True:
+            continue
+        refused = "mode" in given or "options" in given or values.get("dynamic") not in (None, False)
+        default = values.get("backend") in (None, "inductor", ...)
+        if context.target == "tpu" and (refused or values.get("backend") == "inductor"):
+            yield context.leave(rule, call, REFUSED)
+        elif context.target != "tpu" and default:
+            yield context.leave(rule, call, rule.reason)
 
 
 def checkpoint_alone(rule: Rule, context: Context) -> Iterator[Finding]:

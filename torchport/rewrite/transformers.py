@@ -49,6 +49,7 @@ TRANSFORMERS = {
     "cuda-in-text": "torchport.rewrite.reports.cuda_in_text",
     "other-backend": "torchport.rewrite.reports.other_backend",
     "other-vendor": "torchport.rewrite.reports.other_vendor",
+    "module-compile": "torchport.rewrite.compiling.module_compile",
     "generator": "torchport.rewrite.reports.generator",
     "environment": "torchport.rewrite.reports.environment",
     "old-xla-environment": "torchport.rewrite.reports.old_xla_environment",
