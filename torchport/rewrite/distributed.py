@@ -22,6 +22,8 @@ GLOO = "its processes talk over gloo, on the CPU; whether there is one for each 
 POSITION = "device_ids is given by position; name it, so that it can be told from the others"
 UNSEEN = "whether it is a list or None is not seen here; write shim.device_ids(number)"
 OTHER = "it is not seen whether this reaches DistributedDataParallel; if so, write shim.device_ids(number)"
+OWN_SHARES = "this class shares the work out by itself, with self.{}: a TPU process has one device, and no list of them"
+SHARES_OUT = {"device_ids", "output_device", "src_device_obj", "scatter", "replicate", "parallel_apply", "gather"}
 DDP = "torch.nn.parallel.DistributedDataParallel"
 TAKE_IDS = (DDP, "torch.distributed.barrier", "torch.nn.DataParallel", "torchport.shim.DataParallel")
 
@@ -115,6 +117,20 @@ def _without_output(context: Context, call: ast.Call, inner: str) -> str:
 
 def _migrated(context: Context, node: ast.expr) -> bool:
     return isinstance(node, ast.Call) and context.named(node.func, "torchport.shim.device_ids")
+
+
+def data_parallel(rule: Rule, context: Context) -> Iterator[Finding]:
+    """A class made of DataParallel that shares the work out by itself: with one device a process there is no list."""
+    for node, _ in context.uses("torch.nn.DataParallel"):
+        around = context.tree.parents[node]
+        if not isinstance(around, ast.ClassDef) or node not in around.bases:
+            continue
+        used = {
+            a.attr for a in context.tree.attributes if context.tree.owner(a) is around and dotted(a.value) == "self"
+        }
+        if used & SHARES_OUT:
+            context.claimed.add(node)
+            yield context.leave(rule, node, OWN_SHARES.format(min(used & SHARES_OUT)))
 
 
 def group_backend(rule: Rule, context: Context) -> Iterator[Finding]:

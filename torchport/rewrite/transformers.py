@@ -34,6 +34,7 @@ TRANSFORMERS = {
     "fused": "torchport.rewrite.loading.fused",
     "device-ids": "torchport.rewrite.distributed.device_ids",
     "spawn": "torchport.rewrite.distributed.spawn",
+    "data-parallel": "torchport.rewrite.distributed.data_parallel",
     "group-backend": "torchport.rewrite.distributed.group_backend",
     "nccl": "torchport.rewrite.collectives.nccl",
     "reduce-to-one": "torchport.rewrite.collectives.reduce_to_one",
