@@ -108,7 +108,7 @@ def _run_in(tree: Tree, node: ast.AST, steps: set[ast.AST], seen: set[ast.AST]) 
     if not isinstance(function, FUNCTIONS) or function in seen:
         return False
     seen.add(function)
-    calls = _calls_of(tree, function)
+    calls = calls_of(tree, function)
     return any(any(a in steps for a in tree.ancestors(call)) or _run_in(tree, call, steps, seen) for call in calls)
 
 
@@ -234,11 +234,11 @@ def _loops_around(
             if parent in seen:
                 return []
             seen.add(parent)
-            return [loop for call in _calls_of(tree, parent) for loop in _loops_around(tree, call, seen, passed_over)]
+            return [loop for call in calls_of(tree, parent) for loop in _loops_around(tree, call, seen, passed_over)]
     return []
 
 
-def _calls_of(tree: Tree, function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.Call]:
+def calls_of(tree: Tree, function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.Call]:
     """Calls in this file of a function; of a method, on ``self`` or on what its class made; a closure handed on."""
     owner = tree.parents[function]
     own_class = owner if isinstance(owner, ast.ClassDef) else None

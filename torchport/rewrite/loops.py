@@ -10,7 +10,8 @@ import ast
 from collections.abc import Iterator
 
 from torchport.analysis.loops import batch_comprehensions, has_boundary, marks_steps, step_loops
-from torchport.analysis.parts import is_traced
+from torchport.analysis.parts import Loop, is_traced
+from torchport.analysis.sampling import sampling_loops
 from torchport.model import Edit, Finding, Rule
 from torchport.rewrite.context import Context, New
 
@@ -24,6 +25,11 @@ TRACED = (
     "with shim.steps(...) or shim.sync()"
 )
 
+SAMPLES = (
+    "each turn hands what the model gives to the next, and a lazy back end makes one program of all turns; where this "
+    "runs without gradients, mark the end of each turn with shim.steps(...) or shim.sync()"
+)
+
 EXPRESSION = "a loop over batches inside an expression: write it as a loop that ends its body with shim.sync()"
 
 
@@ -33,14 +39,11 @@ def step_boundary(rule: Rule, context: Context) -> Iterator[Finding]:
         return  # TorchTPU is not lazy
     loops, homeless = step_loops(context.tree)
     for step in loops:
-        if has_boundary(context.tree, step.loop):
-            continue
-        if isinstance(step.loop, ast.AsyncFor):
-            yield context.leave(rule, step.loop.iter, "an asynchronous loop: call shim.sync() at the end of its body")
-        elif isinstance(step.loop, ast.For) and context.spell.portable:
-            yield _handed_on(rule, context, step.loop.iter)
-        else:
-            yield _marked(rule, context, step.loop)
+        if not has_boundary(context.tree, step.loop):
+            yield _stepped(rule, context, step.loop)
+    for loop, certain in sampling_loops(context.tree, loops):
+        if not has_boundary(context.tree, loop):
+            yield _stepped(rule, context, loop) if certain else context.leave(rule, _head(loop), SAMPLES)
     for part in batch_comprehensions(context.tree, loops):
         if not marks_steps(context.tree, part.iter):
             found = _handed_on(rule, context, part.iter) if context.spell.portable else None
@@ -48,6 +51,19 @@ def step_boundary(rule: Rule, context: Context) -> Iterator[Finding]:
     for call in homeless:
         if not has_boundary_nearby(context, call):
             yield context.leave(rule, call, TRACED if is_traced(context.tree, call) else HOMELESS)
+
+
+def _stepped(rule: Rule, context: Context, loop: Loop) -> Finding:
+    """A loop with a boundary in each turn."""
+    if isinstance(loop, ast.AsyncFor):
+        return context.leave(rule, loop.iter, "an asynchronous loop: call shim.sync() at the end of its body")
+    if isinstance(loop, ast.For) and context.spell.portable:
+        return _handed_on(rule, context, loop.iter)
+    return _marked(rule, context, loop)
+
+
+def _head(loop: Loop) -> ast.expr:
+    return loop.test if isinstance(loop, ast.While) else loop.iter
 
 
 def _handed_on(rule: Rule, context: Context, iterable: ast.expr) -> Finding:
@@ -78,7 +94,7 @@ def has_boundary_nearby(context: Context, call: ast.AST) -> bool:
 def _marked(rule: Rule, context: Context, loop: ast.For | ast.While) -> Finding:
     """A call at the end of the body; at its start where a ``continue`` would jump over the end."""
     text = context.text
-    head = loop.test if isinstance(loop, ast.While) else loop.iter
+    head = _head(loop)
     first, last = loop.body[0], loop.body[-1]
     indent = text.indent(first.lineno)
     call = f"{context.shim}.sync()" if context.spell.portable else "torch_xla.sync()"
