@@ -19,7 +19,7 @@ LIBRARIES = f"triton|helion|flash_attn|xformers|apex|cupy|bitsandbytes|{CPU_AND_
 LIBRARY = words(LIBRARIES)
 """Names that say it of the kernel even where the name of the test is CUDA's: ``if available: to_cuda(model)`` moves."""
 KERNEL = words(rf"cuda|_kernel|{LIBRARIES}")
-COMPILED = words(r"(^|\.)(_c|_ext|\w+_ext|\w+_cuda)(\.|$)")
+COMPILED = words(r"(^|\.)(_c|_ext|\w+_ext)(\.|$)|(^|\.)\w+_cuda\.")
 """Modules that are compiled for a project, ``_C`` and ``fused_act_ext``, where they are imported."""
 EXTENSION = pattern(r"\w_cuda$|^cuda_\w|_cuda_\w")
 """Modules and functions that a project builds for CUDA: ``fused_adam_cuda``."""
@@ -274,8 +274,8 @@ def _is_kernel(context: Context, name: str, written: ast.expr, names: re.Pattern
     """Whether something that is imported is a kernel, by its name, the one that it has here, or its module."""
     if name.startswith(("torch.", *NO_KERNELS)):
         return False
-    here = chain(written)[-1]
-    by_name = names.search(name) or names.search(here) or COMPILED.search(name) or KERNELS.search(name)
+    here, module = chain(written)[-1], name.rpartition(".")[0]
+    by_name = names.search(name) or names.search(here) or COMPILED.search(name) or KERNELS.search(module)
     return bool(by_name) or _is_kernel_of_project(context, name)
 
 
