@@ -16,7 +16,6 @@ HANDED = "it is handed to a function whose parameter is not seen here"
 ASKED = "it only asks for the method `cuda`, which tensors and modules have everywhere"
 METHOD = "it is the name of a method or of a module, which a TPU does not have; ask for what is needed by its own name"
 WHOLE = "it compares a whole device, index included; compare `.type` instead"
-DEVICE_KEY = "a device is a key of a dictionary, which finds it only where index and all are the same; use `.type`"
 HAND_ON = frozenset(("Option", "Argument", "Field", "field", "ib", "attrib", "DEFINE_string", "DEFINE_enum"))
 """Functions of typer, pydantic, dataclasses, attrs and absl that hand on a default as it is."""
 TESTS = frozenset(
@@ -182,8 +181,9 @@ class Arguments:
         if isinstance(parent, ast.Assign | ast.AnnAssign):
             targets = parent.targets if isinstance(parent, ast.Assign) else [parent.target]
             return self.make("device", call, *map(self.target, targets), proof=True)
-        if isinstance(parent, ast.Dict) and outer in parent.keys:
-            return self.make("unknown", parent, proof=True, reason=DEVICE_KEY)
+        if isinstance(parent, ast.Dict) and outer in parent.keys:  # held against what it is looked up by
+            role: Role = "test" if self.text.index is None else "fixed"
+            return self.make(role, parent, (id(parent), "device"), proof=True, reason=WHOLE)
         compare = self.tree.parents[parent] if isinstance(parent, CONTAINERS) else parent
         if isinstance(compare, ast.Compare):
             others = [n for n in (compare.left, *compare.comparators) if n not in (outer, parent)]

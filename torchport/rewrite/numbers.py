@@ -229,8 +229,9 @@ class Numbered:
         for assign in tree.every(ast.Assign):
             yield tuple(key for node in (*assign.targets, assign.value) if (key := self._key(node)) is not None)
         for call in tree.calls:
+            wrapped = [k.value for k in call.keywords if k.arg == "device" and self.is_current(k.value)]
             for node in (*call.args, *(k.value for k in call.keywords)):
-                if (key := self._key(node)) is not None:
+                if node not in wrapped and (key := self._key(node)) is not None:
                     yield key, *signatures.takers(call, node)
 
     def _key(self, node: ast.expr) -> Key | None:
