@@ -123,6 +123,9 @@ def _taken_elsewhere(context: Context, use: Use) -> bool:
     direct = context.tree.parents[use.text.node]
     if isinstance(direct, ast.Call) and reaches_module(context, direct):
         return True
+    if isinstance(around, ast.Call) and use.role == "device" and not context.spell.portable:
+        outer = context.qualify(around.func)
+        return outer is not None and outer.name.startswith("torch.cuda.")  # it stays as a whole, or goes
     if not isinstance(call, ast.Call) or use.role not in ("argument", "to"):
         return False
     found = context.qualify(call.func) if isinstance(call.func, ast.Name | ast.Attribute) else None

@@ -21,7 +21,7 @@ from torchport.rewrite.forms import is_setting
 from torchport.rewrite.glued import glued
 from torchport.rewrite.guards import is_available
 from torchport.rewrite.moves import becomes_to
-from torchport.rewrite.options import options
+from torchport.rewrite.options import converted, options
 from torchport.rewrite.spread import SPREAD, owner, spread_over_gpus
 
 CURRENT = ("torch.cuda.current_device", "torch.accelerator.current_device_index")
@@ -342,6 +342,26 @@ def device_from_variable(rule: Rule, context: Context) -> Iterator[Finding]:
             or is_setting(node)
         ):
             yield context.rewrite(rule, call.func, New(call.func, "shim.device"))
+    if context.spell.portable:
+        yield from _settings(rule, context)
+
+
+def _settings(rule: Rule, context: Context) -> Iterator[Finding]:
+    """``x.to(config["device"])`` where the file has ``torch.device(config["device"])``: both are read in one way."""
+    asked = [call.args[0] for call in context.calls("torch.device", "torchport.shim.device") if len(call.args) == 1]
+    read = {ast.unparse(node) for node in asked if is_setting(node)}
+    if not read:
+        return
+    done = converted(context) | context.stored
+    for call in context.tree.calls:
+        for node, ours in _device_arguments(context, call):
+            if ours and is_setting(node) and ast.unparse(node) in read and _name_of(context, node) not in done:
+                yield context.rewrite(rule, node, New(node, context.spell.place(context.source(node))))
+
+
+def _name_of(context: Context, node: ast.expr) -> str:
+    key = key_of(context.tree, node, context.tree.scope)
+    return key[1] if key is not None else ""
 
 
 def _is_compared(context: Context, call: ast.Call) -> bool:

@@ -36,9 +36,16 @@ def options(rule: Rule, context: Context) -> Iterator[Finding]:
 
 def converted(context: Context) -> set[str]:
     """Names of settings that their option converts, or will where its text has moved: nobody else has to."""
-    plain = [call for call in _added(context) if context.spell.portable and _is_plain(call)]
-    moves = [call for call in plain if _place(context, call) or any(map(device_text, _texts(call)))]
-    return {key[1] for call in moves for key in option(call)}
+    if not context.spell.portable:
+        return set()
+    return {key[1] for call in _added(context) if _is_converted(context, call) for key in option(call)}
+
+
+def _is_converted(context: Context, call: ast.Call) -> bool:
+    kind = _given(call, "type")
+    if kind is not None and context.named(kind, "torchport.shim.device_string"):
+        return True
+    return _is_plain(call) and (_place(context, call) is not None or any(map(device_text, _texts(call))))
 
 
 def _added(context: Context) -> Iterator[ast.Call]:

@@ -84,10 +84,23 @@ def build_index(rules: tuple[Rule, ...], target: str) -> Index:
 
 def rename_uses(index: Index, context: Context) -> Iterator[Finding]:
     """Every use of a known name that no transformer has claimed."""
+    if not context.spell.portable:
+        context.claimed.update(_in_what_stays(index, context))
     for name, places in context.resolved.items():
         hit = index.find(name) if name.partition(".")[0] in index.roots else None
         if hit is not None:
             yield from _uses(places, *hit, context)
+
+
+def _in_what_stays(index: Index, context: Context) -> Iterator[ast.expr]:
+    """``current_device`` in ``torch.cuda.get_device_properties(torch.cuda.current_device())``, which stays whole."""
+    for call in context.calls("torch.cuda.current_device"):
+        around = context.tree.parents[call]
+        around = context.tree.parents[around] if isinstance(around, ast.keyword) else around
+        found = context.qualify(around.func) if isinstance(around, ast.Call) else None
+        hit = index.find(found.name) if found is not None and found.name.startswith("torch.cuda.") else None
+        if hit is not None and not hit[1]:
+            yield call.func
 
 
 def _uses(
