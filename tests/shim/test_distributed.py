@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import inspect
+import os
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from shim_models import batches, mlp
 from torch import nn
+from under_test import ROOT, TPU_ON_CPU
 
 from torchport import shim
 
@@ -79,6 +83,35 @@ def test_more_processes_than_devices_are_refused(run: Run, name: str) -> None:
     result = run("from torchport import shim\nshim.init_process_group('nccl')", **environment(WORLD_SIZE="2"))
     assert result.returncode != 0
     assert "RuntimeError: WORLD_SIZE=2, but" in result.stderr or "2 processes, but" in result.stderr
+
+
+HOSTS = """
+import sys, torch, torch.distributed as dist
+from torchport import shim
+rank = int(sys.argv[1])
+shim.init_process_group("gloo", init_method="file://" + sys.argv[2], world_size=2, rank=rank)
+total = torch.tensor([rank + 1.0])
+dist.all_reduce(total)
+print("total", total.item(), dist.get_backend())
+if shim.device().type == "xla":
+    try:
+        dist.all_reduce(total.to(shim.device()))
+    except RuntimeError as error:
+        print("refused", "would change nothing" in str(error))
+"""
+
+
+def test_gloo_joins_processes_that_are_not_those_of_the_devices(tmp_path: Path, name: str) -> None:
+    script = tmp_path / "hosts.py"
+    script.write_text(HOSTS)
+    launcher = [str(TPU_ON_CPU)] if name == "tpu" else []
+    command = [sys.executable, *launcher, str(script)]
+    given = {"PYTHONPATH": str(ROOT), "CPU_NUM_DEVICES": "1"}
+    options: dict[str, Any] = {"env": {**os.environ, **given}, "text": True, "stdout": subprocess.PIPE}
+    runs = [subprocess.Popen([*command, str(rank), str(tmp_path / "store")], **options) for rank in range(2)]
+    told = [run.communicate(timeout=120)[0] for run in runs]
+    assert all("total 3.0 gloo" in text for text in told), told
+    assert name != "xla" or all("refused True" in text for text in told), told
 
 
 PROGRAM = (Path(__file__).parents[2] / "fixtures" / "TP305-in-a-program" / "portable.py").read_text()

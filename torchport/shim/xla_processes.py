@@ -17,7 +17,7 @@ import torch_xla
 import torch_xla.core.xla_model as xm
 import torch_xla.runtime as xr
 
-from torchport.shim.backends.base import FinishedProcesses, run_in_place, world_size_from_environment
+from torchport.shim.backends.base import FinishedProcesses, plain_gloo, run_in_place, world_size_from_environment
 from torchport.shim.notices import notice
 
 _THREADS = {"XLA_THREAD_POOL_SIZE": "16", "NPROC": "16"}
@@ -133,6 +133,9 @@ def init_process_group(backend: str | None, arguments: Mapping[str, Any]) -> Non
     """What ``shim.init_process_group`` does on PyTorch/XLA."""
     from torchport.shim import xla_group
 
+    if backend == "gloo" and _other_worlds(arguments):
+        plain_gloo(arguments, "the processes are not those of the devices")
+        return
     _check_world(arguments)
     names = ["store", "rank", "world_size", "device_id", "pg_options"]
     kept = {key: value for key, value in arguments.items() if key not in names}
@@ -149,19 +152,24 @@ def init_process_group(backend: str | None, arguments: Mapping[str, Any]) -> Non
     torch.distributed.init_process_group("xla", **{**kept, "init_method": "xla://"})
 
 
+def _other_worlds(arguments: Mapping[str, Any]) -> list[str]:
+    """What is said of the number of processes, by argument and by the environment, and is not the number of devices."""
+    there, given, told = _devices(), arguments.get("world_size", -1), world_size_from_environment()
+    wrong = (("world_size", given, given > 0 and given != there), ("WORLD_SIZE", told, told > there))
+    return [f"{name}={wanted}" for name, wanted, is_wrong in wrong if is_wrong]
+
+
+def _devices() -> int:
+    return xr.process_count() if xr.is_spmd() else xr.world_size()
+
+
 def _check_world(arguments: Mapping[str, Any]) -> None:
-    there = xr.process_count() if xr.is_spmd() else xr.world_size()
-    given = arguments.get("world_size", -1)
-    for name, wanted, wrong in (
-        ("world_size", given, given > 0 and given != there),
-        ("WORLD_SIZE", world_size_from_environment(), world_size_from_environment() > there),
-    ):
-        if wrong:
-            raise RuntimeError(
-                f"{name}={wanted}, but PyTorch/XLA sees {there} device(s) in this program (PJRT_DEVICE="
-                f"{xr.device_type()}): processes would train alone, each without a word. Start the program with"
-                " torchport.shim.launch (torch_xla.launch) over all devices, or unset WORLD_SIZE"
-            )
+    for said in _other_worlds(arguments):
+        raise RuntimeError(
+            f"{said}, but PyTorch/XLA sees {_devices()} device(s) in this program (PJRT_DEVICE="
+            f"{xr.device_type()}): processes would train alone, each without a word. Start the program with"
+            " torchport.shim.launch (torch_xla.launch) over all devices, or unset WORLD_SIZE"
+        )
     rank = arguments.get("rank", -1)
     if rank >= 0 and not xr.is_spmd() and rank != xr.global_ordinal():
         notice(

@@ -270,6 +270,13 @@ def world_size_from_environment() -> int:
     return int(os.environ.get("WORLD_SIZE", "1") or "1")
 
 
+def plain_gloo(arguments: Mapping[str, Any], why: str) -> None:
+    """A group of gloo as it was asked for, between processes that share no devices: their tensors are on the CPU."""
+    notice(f"init_process_group: gloo joins the processes on the CPU alone, as {why}; it takes no tensors of a device")
+    kept = without(arguments, ["device_id"], "a CPU process group is bound to no device")
+    torch.distributed.init_process_group("gloo", **kept)
+
+
 def run_in_place(fn: Callable[..., Any], args: tuple[Any, ...], options: Mapping[str, Any]) -> FinishedProcesses | None:
     """Run ``fn(0, *args)`` here, and return what torch.multiprocessing.spawn returns for ``join``."""
     fn(0, *args)

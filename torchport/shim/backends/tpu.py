@@ -12,7 +12,14 @@ from typing import Any
 
 import torch
 
-from torchport.shim.backends.base import COMPILERS_OF_CUDA, Backend, run_in_place, without, world_size_from_environment
+from torchport.shim.backends.base import (
+    COMPILERS_OF_CUDA,
+    Backend,
+    plain_gloo,
+    run_in_place,
+    without,
+    world_size_from_environment,
+)
 from torchport.shim.batch_norm import right_running_statistics
 from torchport.shim.notices import notice
 from torchport.shim.parameters import keep_parameter_objects
@@ -159,6 +166,9 @@ class TpuBackend(Backend):
         for key, value in _LAUNCH_VARIABLES.items():
             if size == 1:
                 os.environ.setdefault(key, value)
+            elif key not in os.environ and backend == "gloo":
+                plain_gloo(arguments, f"{key} is not set")
+                return
             elif key not in os.environ:
                 raise RuntimeError(
                     f"init_process_group: {size} processes, but {key} is not set; in the shell that starts them run "
