@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from torchport import __version__
 from torchport.analysis.own_classes import OwnClasses
-from torchport.analysis.project import Collector, ProjectFacts, kernels_in, loaded_in, may_hold, scripted_in
+from torchport.analysis.project import Collector, ProjectFacts, called_in, kernels_in, may_hold, scripted_in
 from torchport.catalog.load import for_target
 from torchport.catalog.prefilter import Prefilter, SettingsFilter
 from torchport.lint.cache import Cache, found_of, key_of
@@ -117,6 +117,7 @@ class _Walk:
         self.kernels: set[tuple[str, str]] = set()
         self.scripted: set[tuple[str, str]] = set()
         self.loaded: set[str] = set()
+        self.stepped: set[str] = set()
         usable = options.cache is not None and not options.fix and options.stdin is None
         self.cache = Cache(options.cache, _settings(rules, options)) if usable and options.cache else None
 
@@ -127,7 +128,9 @@ class _Walk:
         if self.changed is not None:
             matching = [(file, digest) for file, digest in matching if self.changed.has(file.path)]
         own = [(*item[:2], sorted(item.words), item.closed) for item in self.own.all()] if self.cache else []
-        sets = [sorted(names) for names in (self.kernels, self.scripted, self.loaded)] if self.cache else []
+        sets = (
+            [sorted(names) for names in (self.kernels, self.scripted, self.loaded - self.stepped)] if self.cache else []
+        )
         facts = key_of(repr((own, self.held, sets))) if self.cache else ""
         left: list[tuple[FoundFile, str]] = []
         for file, digest in matching:
@@ -176,7 +179,9 @@ class _Walk:
             self.collector.add(data, file.path)
         self.kernels |= kernels_in(data, file.path)
         self.scripted |= scripted_in(data)
-        self.loaded |= loaded_in(data)
+        loaded, stepped = called_in(data)
+        self.loaded |= loaded
+        self.stepped |= stepped
         self.own.add(data)
         if b"cuda" not in data:
             return
@@ -195,7 +200,7 @@ class _Walk:
         held = tuple(Held(*row) for row in self.held)
         imported = self.collector.facts().imported if self.options.fix else frozenset[str]()
         kernels, scripted = frozenset(self.kernels), frozenset(self.scripted)
-        return ProjectFacts(self.own.all(), imported, held, kernels, scripted, frozenset(self.loaded))
+        return ProjectFacts(self.own.all(), imported, held, kernels, scripted, frozenset(self.loaded - self.stepped))
 
     def key(self, file: FoundFile, digest: str, facts: str) -> str:
         """What a result depends on, besides the settings of the run."""

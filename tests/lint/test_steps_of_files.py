@@ -52,6 +52,8 @@ def test_what_data_sets_of_other_files_call_runs_on_the_host(tmp_path: Path, run
     assert places(run()) == [("audio.py", 5, "TP713"), ("audio.py", 7, "TP851")]
     (tmp_path / "data.py").write_text(LOADS)
     assert places(run()) == []
+    (tmp_path / "train.py").write_text(TRAINS + "    loss(x).backward()\n")
+    assert places(run()) == [("audio.py", 5, "TP713"), ("audio.py", 7, "TP851")]
 
 
 def test_nothing_is_in_every_step_of_tests_that_do_not_train(tmp_path: Path, run: Callable[..., Report]) -> None:

@@ -33,9 +33,7 @@ STAYS = tuple(
 LAUNCHES = pattern(rb"@(?:triton|helion)\b|\b(?:triton|helion|cuda)\.(?:jit|kernel)\b|\bfrom[ \t]+(?:triton|helion)\b")
 DEEP = pattern(rb"[(\[{]{40}")
 """Brackets so deep are left to the processes that may die of them."""
-
-
-CALLED = pattern(rb"(?<![\w.])([a-z_]\w{4,})\(")
+CALLED = pattern(rb"(?<![\w.])(?<!def )([a-z_]\w{4,})\(")
 """A call of a plain name that is not one of a short builtin."""
 UNINDENTED = pattern(rb"\n[^\s#)\]}]")
 
@@ -54,7 +52,7 @@ class ProjectFacts(NamedTuple):
     scripted: frozenset[tuple[str, str]] = frozenset()
     """Functions and classes that TorchScript compiles for another file, each with the last name of its module."""
     loaded: frozenset[str] = frozenset()
-    """Functions that the data sets of the project call: on the host, once per sample. Only lint asks for them."""
+    """Functions that only data sets of the project call: on the host, once per sample. Only lint asks for them."""
 
 
 class Collector:
@@ -88,16 +86,22 @@ class Collector:
         return ProjectFacts(own, imported, held, frozenset(self._kernels), frozenset(self._scripted))
 
 
-def loaded_in(blob: bytes) -> set[str]:
-    """What the classes of data sets in ``blob`` call by a plain name: ``ProjectFacts.loaded``."""
-    if b"Dataset" not in blob:
-        return set()
-    found: set[str] = set()
-    for piece in blob.split(b"\nclass ")[1:]:
+def called_in(blob: bytes) -> tuple[set[str], set[str]]:
+    """What is called by a plain name in ``blob``: by its data sets, and by the rest of a file that may hold steps."""
+    steps = b"def forward(" in blob or b".backward(" in blob
+    loaded: set[str] = set()
+    stepped: set[str] = set()
+    if not steps and b"Dataset" not in blob:
+        return loaded, stepped
+    for piece in blob.split(b"\nclass "):
+        start = 0
         if b"Dataset" in piece[: piece.find(b":")].partition(b"(")[2]:
             end = UNINDENTED.search(piece)
-            found |= {name.decode() for name in CALLED.findall(piece, 0, end.start() if end else len(piece))}
-    return found
+            start = end.start() if end else len(piece)
+            loaded |= {name.decode() for name in CALLED.findall(piece, 0, start)}
+        if steps:
+            stepped |= {name.decode() for name in CALLED.findall(piece, start)}
+    return loaded, stepped
 
 
 def scripted_in(blob: bytes) -> set[tuple[str, str]]:
