@@ -19,8 +19,11 @@ TAKES_STEP = words(r"(^|_)(optimi[sz]e|optim\w*_step|step_optim\w*|take_step)$")
 LOSS = words(r"(^|_)loss$")
 SCHEDULER = words(r"sched|warmup|lr_")
 LOADER = words(r"loader|(^|_)dl($|_)|batches")
+WRAPS = words(r"optim|lookahead")
 EVALUATES = words(r"eval|valid|test|infer|predict|sampl|generat|metric")
 COLLECTS = frozenset(("append", "extend", "update", "add", "isinstance", "setattr", "print", "len"))
+HANDS_ON = frozenset(("to", "cuda", "train", "eval"))
+"""Methods of a module that return it."""
 STATE = frozenset(
     ("values", "items", "keys", "parameters", "buffers", "named_parameters", "named_buffers", "modules", "state_dict")
 )
@@ -61,9 +64,19 @@ def step_loops(tree: Tree) -> tuple[list[Step], list[ast.Call]]:
     for loop, sign in _over_batches(tree):
         if not _meets(tree, loop, found) and not _is_part(tree, loop, taken):
             found[loop] = Step(loop, sign)
+    homeless = [call for call in homeless if not (_is_wrapped(tree, call, bool(found)))]
     # A loop around a step loop that is itself one would mark a step twice.
     inner = [s for s in found.values() if not any(o is not s and _inside(tree, o.loop, s.loop) for o in found.values())]
     return sorted(inner, key=lambda s: s.loop.lineno), homeless
+
+
+def _is_wrapped(tree: Tree, call: ast.Call, has_loops: bool) -> bool:
+    """Whether a step stands in the ``step`` of an optimizer around another: whoever calls that one has the loop."""
+    function = tree.function(call)
+    owner = tree.parents[function] if function is not None else None
+    if not isinstance(owner, ast.ClassDef) or getattr(function, "name", "") != "step":
+        return False
+    return has_loops or any(WRAPS.search(name) for name in (owner.name, *map(word_of, owner.bases)))
 
 
 def _meets(tree: Tree, loop: Loop, steps: Iterable[ast.AST]) -> bool:
@@ -76,9 +89,10 @@ def _over_batches(tree: Tree) -> Iterator[tuple[Loop, Loop]]:
     moved = _batch_loops(tree)
     inside = []
     for loop in tree.loops:
-        if not (loop in moved or _evaluates(tree, loop)) or parts.only_moves(loop) or in_one_call(tree, loop):
+        evaluates = loop in moved or parts.calls_on_cuts(tree, loop)
+        if not (evaluates or _evaluates(tree, loop)) or parts.only_moves(loop) or in_one_call(tree, loop):
             continue
-        if parts.over_pieces(tree, loop) and not (loop in moved and without_gradients(tree, loop)):
+        if parts.over_pieces(tree, loop) and not (evaluates and without_gradients(tree, loop)):
             inside.append(loop)
         else:
             yield loop, loop
@@ -246,7 +260,7 @@ def calls_of(tree: Tree, function: ast.FunctionDef | ast.AsyncFunctionDef) -> li
     found = []
     for call in tree.calls_of(function.name):
         parts = chain(call.func)
-        if any(isinstance(a, ast.Name) and a.id == function.name for a in call.args):
+        if own_class is None and any(isinstance(a, ast.Name) and a.id == function.name for a in call.args):
             found.append(call)
         elif not parts or parts[-1] != function.name:
             continue
@@ -266,6 +280,8 @@ def _made_of(tree: Tree, owner: ast.ClassDef) -> set[str]:
     found = set()
     for assign in tree.every(ast.Assign):
         value = assign.value
+        while isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in HANDS_ON:
+            value = value.func.value
         if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == owner.name:
             found |= {word_of(target) for target in assign.targets}
     return found

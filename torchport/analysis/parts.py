@@ -11,6 +11,7 @@ from torchport.lazy import words
 
 ONE = words(r"(^|_)(opt|optim|optimizer)[a-z]?\d?$")
 OPTIMIZERS = words(r"optim\w*s$|(^|_)opts$")
+MODEL = words(r"(^|_)(model|net|network|unet|transformer|denoise\w*)(_fn)?$")
 CUTS = frozenset(("chunk", "split", "unbind", "tensor_split", "split_with_sizes"))
 """Methods of a tensor, and functions of PyTorch, that cut it into pieces."""
 PIECES = words(r"micro_?batch|micro_?step|(^|_)chunks$|accum\w*_(steps?|iters?|every|batches)$")
@@ -38,7 +39,34 @@ def over_optimizers(tree: Tree, loop: Loop) -> bool:
         names = {n.id for n in ast.walk(loop.target) if isinstance(n, ast.Name)}
         if any(ONE.search(name) for name in names) or OPTIMIZERS.search(word_of(loop.iter)):
             return True
-    return is_traced(tree, loop)
+        if "param_groups" in map(word_of, walk(loop.iter)):
+            return True
+    return is_traced(tree, loop) or _in_optimizer(tree, loop)
+
+
+def _in_optimizer(tree: Tree, loop: Loop) -> bool:
+    """Whether a loop stands in the ``step`` of an optimizer that the file defines."""
+    function = tree.function(loop)
+    owner = tree.parents[function] if function is not None else None
+    return (
+        isinstance(owner, ast.ClassDef)
+        and getattr(function, "name", "") == "step"
+        and any(word_of(base) == "Optimizer" for base in owner.bases)
+    )
+
+
+def calls_on_cuts(tree: Tree, loop: Loop) -> bool:
+    """``for part in x.split(8): found.append(model(part))``."""
+    if not isinstance(loop, ast.For) or not isinstance(loop.target, ast.Name) or not any(map(_cuts, walk(loop.iter))):
+        return False
+    part = loop.target.id
+    return any(
+        isinstance(n, ast.Call)
+        and MODEL.search(word_of(n.func))
+        and any(isinstance(a, ast.Name) and a.id == part for a in n.args)
+        for statement in loop.body
+        for n in walk(statement)
+    )
 
 
 def within_step(tree: Tree, loop: Loop) -> bool:
@@ -129,7 +157,9 @@ def _is_written_out(node: ast.expr) -> bool:
 
 
 def only_moves(loop: Loop) -> bool:
-    """Whether the body of a loop moves and collects, and computes nothing that a step could end."""
+    """Whether the body of a loop moves and collects, and computes nothing that a step could end, or runs but once."""
+    if isinstance(loop.body[-1], ast.Break):
+        return True
     for statement in loop.body:
         for node in walk(statement):
             if isinstance(node, ast.BinOp | ast.AugAssign | ast.Yield | ast.YieldFrom | ast.Await):

@@ -7,11 +7,10 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple, TypeGuard
 
 from torchport.analysis.loops import Step, calls_of, without_gradients
-from torchport.analysis.parts import Loop, in_one_call, over_pieces, word_of
+from torchport.analysis.parts import MODEL, Loop, in_one_call, over_pieces, word_of
 from torchport.analysis.scopes import FUNCTIONS, Tree, walk
 from torchport.lazy import words
 
-MODEL = words(r"(^|_)(model|net|network|unet|transformer|denoise\w*)(_fn)?$")
 SAMPLES = words(r"(^|_)(sample|sampling|denoise|denoising|inpaint|generate)($|_)")
 JOINS = frozenset(("cat", "concat", "concatenate", "stack", "hstack", "vstack", "pad", "append"))
 ON_HOST = frozenset(("cpu", "numpy", "item", "tolist"))
