@@ -228,12 +228,22 @@ class _Walk:
         elif "out of memory" in text and isinstance(parent, ast.Compare):
             yield self._site("out of memory", node)
 
-    @staticmethod
-    def _other_backend(name: str, call: ast.AST) -> bool:
-        """Whether a process group names a backend that is not NCCL's."""
+    def _other_backend(self, name: str, call: ast.AST) -> bool:
+        """Whether a process group names a backend that is not NCCL's, there or where its variable is assigned."""
         if not name.endswith("init_process_group") or not isinstance(call, ast.Call):
             return False
         backend = call.args[0] if call.args else next((k.value for k in call.keywords if k.arg == "backend"), None)
+        return backend is not None and self._is_other(backend, 3)
+
+    def _is_other(self, backend: ast.expr, depth: int) -> bool:
+        if isinstance(backend, ast.IfExp):  # a name translated: "cpu:gloo,tpu:tpu_dist" if name == "nccl" else name
+            return isinstance(backend.body, ast.Constant) and "tpu_dist" in str(backend.body.value)
+        if isinstance(backend, ast.Call):
+            return self._qualified(backend.func).endswith("get_default_backend_for_device")
+        if isinstance(backend, ast.Name) and depth:
+            nodes = (n for n in self.parents if isinstance(n, ast.Assign))
+            values = [n.value for n in nodes if any(ast.unparse(t) == backend.id for t in n.targets)]
+            return bool(values) and all(self._is_other(value, depth - 1) for value in values)
         return isinstance(backend, ast.Constant) and isinstance(backend.value, str) and "nccl" not in backend.value
 
     def _for_shim(self, node: ast.AST) -> bool:

@@ -120,7 +120,8 @@ def _migrate(folder: Path, target: str) -> dict[Path, Said]:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if not done.stdout:
         raise SystemExit(f"{folder}: torchport failed with status {done.returncode}: {done.stderr[-2000:]}")
-    return {Path(entry["path"]).relative_to(folder): _said(entry) for entry in json.loads(done.stdout)["files"]}
+    files = json.loads(done.stdout)["files"]
+    return {Path(entry["path"]).resolve().relative_to(folder.resolve()): _said(entry) for entry in files}
 
 
 def _said(entry: dict[str, Any]) -> Said:
