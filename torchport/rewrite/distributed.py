@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from torchport.analysis.scopes import dotted
+from torchport.lazy import pattern
 from torchport.model import Finding, Rule
 from torchport.rewrite.collectives import GROUP
 from torchport.rewrite.context import Context, New
@@ -22,6 +23,8 @@ GLOO = "its processes talk over gloo, on the CPU; whether there is one for each 
 POSITION = "device_ids is given by position; name it, so that it can be told from the others"
 UNSEEN = "whether it is a list or None is not seen here; write shim.device_ids(number)"
 OTHER = "it is not seen whether this reaches DistributedDataParallel; if so, write shim.device_ids(number)"
+OF_THE_CPU = "neither what is started nor what starts it speaks of a device: these are processes of the CPU"
+DEVICE_WORDS = pattern(r"cuda|gpu|device|nccl|xla|tpu|accelerat|distributed|shim")
 OWN_SHARES = "this class shares the work out by itself, with self.{}: a TPU process has one device, and no list of them"
 SHARES_OUT = {"device_ids", "output_device", "src_device_obj", "scatter", "replicate", "parallel_apply", "gather"}
 DDP = "torch.nn.parallel.DistributedDataParallel"
@@ -162,6 +165,11 @@ def _reaches_group(context: Context, node: ast.expr) -> bool:
 def spawn(rule: Rule, context: Context) -> Iterator[Finding]:
     """``mp.spawn`` of processes that each drive a device; those of torch.distributed.rpc are something else."""
     yield from counts_before_launch(rule, context)
+    if _is_of_the_cpu(context):
+        for node, _ in context.uses("torch.multiprocessing.spawn"):
+            context.claimed.add(node)
+            yield context.leave(rule, node, OF_THE_CPU, effect="none")
+        return
     rpc = any(name.startswith("torch.distributed.rpc") for name in context.resolved)
     gloo = _only_gloo(context)
     if not (rpc or gloo):
@@ -174,6 +182,30 @@ def spawn(rule: Rule, context: Context) -> Iterator[Finding]:
             yield context.rewrite(rule, node, New(node, "shim.launch"), doubt=found.doubt)
     if not (rpc or gloo or context.spell.portable):
         yield from spawn_alone(rule, context)
+
+
+def _is_of_the_cpu(context: Context) -> bool:
+    """Whether what is started stands in this file, and neither it nor what starts it has a word of a device."""
+    starts = [*context.calls("torch.multiprocessing.spawn")]
+    started = {call.args[0].id for call in starts if call.args and isinstance(call.args[0], ast.Name)}
+    functions = [definition for definition in context.tree.definitions if definition.name in started]
+    counted = [next((k.value for k in call.keywords if k.arg == "nprocs"), None) for call in starts]
+    if not starts or len(functions) != len(starts) or not all(isinstance(count, ast.Constant) for count in counted):
+        return False
+    around = [context.tree.function(call) or context.tree.module for call in starts]
+    if any(DEVICE_WORDS.search(ast.unparse(part).lower()) for part in (*functions, *around)):
+        return False
+    return not any(_is_foreign(context, n.func) for f in functions for n in ast.walk(f) if isinstance(n, ast.Call))
+
+
+def _is_foreign(context: Context, func: ast.expr) -> bool:
+    """Whether a function stands elsewhere, where it may do whatever it likes with a device."""
+    if isinstance(func, ast.Name) and any(
+        d.name == func.id for d in (*context.tree.definitions, *context.tree.classes)
+    ):
+        return True
+    found = context.qualify(func) if isinstance(func, ast.Name | ast.Attribute) else None
+    return found is not None and not found.name.startswith("torch.")
 
 
 def _only_gloo(context: Context) -> bool:

@@ -78,7 +78,8 @@ def _group(rule: Rule, context: Context, call: ast.Call, backend: ast.expr | Non
     by_nccl = choices_by_nccl(context, names)
     if not context.claimed.isdisjoint(by_nccl):
         return  # in the next pass, when that choice is taken
-    if other := sorted(names.every - HOSTS - {""} - {text for text in names.every if "nccl" in text}):
+    other = sorted(names.every - HOSTS - {""} - {text for text in names.every if "nccl" in text})
+    if other and not (names.nccl and context.target == "tpu"):
         yield context.leave(rule, call, OTHER.format(other[0], FULL[context.target]))
     elif names.whole and names.every & HOSTS and not names.nccl:
         yield context.leave(rule, call, HOST.format(FULL[context.target]))
@@ -128,7 +129,7 @@ def _chosen_group(rule: Rule, context: Context, call: ast.Call, backend: ast.exp
             a, b = (place - start for place in context.text.span(node))
             written = (written.encode()[:a] + tpu.encode() + written.encode()[b:]).decode()
         news = [] if within else news
-    elif within or names.every - {"nccl", "", *HOSTS}:
+    elif within or any("nccl" in text and text != "nccl" for text in names.every):
         return _not_seen(rule, context, call)
     else:
         written = f'{tpu} if {written} == "nccl" else {written}'
