@@ -111,7 +111,7 @@ def _is_part(tree: Tree, loop: Loop, steps: set[ast.AST]) -> bool:
     if not backward:
         function = tree.function(loop)
         named = EVALUATES.search(getattr(function, "name", ""))
-        if named or without_gradients(tree, loop) or (isinstance(loop, ast.For) and _is_over_loader(loop)):
+        if named or without_gradients(tree, loop) or (isinstance(loop, ast.For) and _is_over_loader(tree, loop)):
             return False
     return _run_in(tree, loop, steps, set())
 
@@ -289,18 +289,24 @@ def _made_of(tree: Tree, owner: ast.ClassDef) -> set[str]:
 
 def _evaluates(tree: Tree, loop: Loop) -> bool:
     """A loop over a loader that computes without gradients."""
-    if not isinstance(loop, ast.For | ast.AsyncFor) or not _is_over_loader(loop):
+    if not isinstance(loop, ast.For | ast.AsyncFor) or not _is_over_loader(tree, loop):
         return False
     return without_gradients(tree, loop) or any(
         without_gradients(tree, n) for n in ast.walk(loop) if isinstance(n, ast.With)
     )
 
 
-def _is_over_loader(loop: ast.For | ast.AsyncFor) -> bool:
+def _is_over_loader(tree: Tree, loop: ast.For | ast.AsyncFor) -> bool:
     """Whether what is iterated is called a loader, whatever is around it: ``enumerate(tqdm(train_loader))``."""
     iterated = loop.iter
-    while isinstance(iterated, ast.Call) and iterated.args and not LOADER.search(word_of(iterated)):
-        iterated = iterated.args[0]
+    for _ in range(2):
+        while isinstance(iterated, ast.Call) and iterated.args and not LOADER.search(word_of(iterated)):
+            iterated = iterated.args[0]
+        home = tree.scopes[iterated].find(iterated.id) if isinstance(iterated, ast.Name) else None
+        given = [tree.parents[b.node] for b in home.names[word_of(iterated)]] if home is not None else []
+        if LOADER.search(word_of(iterated)) or len(given) != 1 or not isinstance(given[0], ast.Assign):
+            break
+        iterated = given[0].value  # pbar = tqdm(train_loader)
     return bool(LOADER.search(word_of(iterated)))
 
 
@@ -309,11 +315,12 @@ def _batch_loops(tree: Tree) -> set[ast.AST]:
     found: set[ast.AST] = set()
     for call in tree.calls:
         func = call.func
-        if (
-            not isinstance(func, ast.Attribute)
-            or func.attr not in ("cuda", "to")
-            or not isinstance(func.value, ast.Name)
-        ):
+        if not isinstance(func, ast.Attribute) or func.attr not in ("cuda", "to"):
+            continue
+        item = func.value
+        while isinstance(item, ast.Subscript | ast.Attribute):
+            item = item.value  # batch["x"].cuda()
+        if not isinstance(item, ast.Name):
             continue
         if func.attr == "to" and (not call.args or not _may_be_device(call.args[0])):
             continue
@@ -322,8 +329,8 @@ def _batch_loops(tree: Tree) -> set[ast.AST]:
                 break
             if isinstance(parent, ast.For | ast.AsyncFor):
                 names = {n.id for n in ast.walk(parent.target) if isinstance(n, ast.Name)}
-                batches = _is_over_loader(parent) or _is_used(tree, call, func.value.id)
-                if func.value.id in names and word_of(parent.iter) not in STATE and batches:
+                batches = _is_over_loader(tree, parent) or (item is func.value and _is_used(tree, call, item.id))
+                if item.id in names and word_of(parent.iter) not in STATE and batches:
                     found.add(parent)
                 break
     return found
