@@ -7,11 +7,15 @@ from collections.abc import Iterator
 
 from torchport.analysis.devices import NAMED
 from torchport.analysis.names import chain
+from torchport.lazy import pattern
 from torchport.model import Finding, Rule
 from torchport.rewrite.context import Context
 
 GLUED = "it puts a number behind a device type; write shim.device(number) instead"
 TEMPLATES = ("%s:%d", "%s:%s", "{}:{}", "{0}:{1}")
+
+ADDED = pattern(rb"""\+=?\s*f?["']:|%s:%|\{0?\}:\{""")
+"""Without one of these nothing is put behind a name but in an f-string."""
 
 
 def glued(rule: Rule, context: Context) -> Iterator[Finding]:
@@ -24,6 +28,8 @@ def glued(rule: Rule, context: Context) -> Iterator[Finding]:
                 asked = isinstance(parent, ast.Call) and context.named(parent.func, *device)
                 if asked or NAMED.search(".".join(chain(kind))):
                     yield context.leave(rule, text, GLUED)
+    if not ADDED.search(context.text.bytes):
+        return
     for added in context.tree.every(ast.AugAssign):
         behind = isinstance(added.op, ast.Add) and _begins_with_colon(added.value)
         if behind and NAMED.search(".".join(chain(added.target))):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cached_property
 
 from torchport.analysis.arguments import WHOLE
 from torchport.analysis.carriers import TEXTS
@@ -170,7 +171,6 @@ class Numbered:
 
     def __init__(self, context: Context) -> None:
         self.tree, self.groups = context.tree, Groups()  # not the context, which keeps this
-        self.signatures = Signatures(self.tree)
         source = context.text.bytes
         self.current = set(self._of_current(context)) if b"current_device" in source or CURRENT_XLA in source else set()
         words = (b"rank", b"RANK", b"device_count")
@@ -180,6 +180,11 @@ class Numbered:
             for keys in self._handed_on():
                 self.groups.join(keys)
         self.known = {self.groups.find(key) for key in seeds}
+
+    @cached_property
+    def signatures(self) -> Signatures:
+        """The parameters of the functions of the file."""
+        return Signatures(self.tree)
 
     def has(self, node: ast.expr) -> bool:
         """Whether the value of ``node`` may be the number of a GPU."""
@@ -229,7 +234,8 @@ class Numbered:
         for assign in tree.every(ast.Assign):
             yield tuple(key for node in (*assign.targets, assign.value) if (key := self._key(node)) is not None)
         for call in tree.calls:
-            wrapped = [k.value for k in call.keywords if k.arg == "device" and self.is_current(k.value)]
+            given = call.keywords if self.current else []
+            wrapped = [k.value for k in given if k.arg == "device" and self.is_current(k.value)]
             for node in (*call.args, *(k.value for k in call.keywords)):
                 if node not in wrapped and (key := self._key(node)) is not None:
                     yield key, *signatures.takers(call, node)

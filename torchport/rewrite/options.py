@@ -81,10 +81,10 @@ def _place(context: Context, call: ast.Call) -> str | None:
     """The keyword behind which the type goes: the one whose value speaks of the shim's device."""
     default, choices = _given(call, "default"), _given(call, "choices")
     ours = (f"{context.shim}.device(", f"str({context.shim}.")
-    if default is not None and context.source(default).startswith(ours):
+    if isinstance(default, ast.Call | ast.Attribute) and context.source(default).startswith(ours):
         return "default"
     accelerator = f"{context.shim}.accelerator_type()"
-    return "choices" if choices is not None and accelerator in context.source(choices) else None
+    return "choices" if isinstance(choices, ast.List | ast.Tuple) and accelerator in context.source(choices) else None
 
 
 def _typed(rule: Rule, context: Context, call: ast.Call, behind: str) -> Finding:
