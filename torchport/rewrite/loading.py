@@ -264,6 +264,8 @@ def _truths(rule: Rule, context: Context, key: str, new: str) -> Iterator[Findin
     for call in context.tree.calls:
         if isinstance(call.func, ast.Name) and call.func.id == "dict" and key != "pin_memory":
             pairs += [(k.arg, k.value) for k in call.keywords]
+        elif isinstance(call.func, ast.Attribute) and call.func.attr == "setdefault" and len(call.args) == 2:
+            pairs += [(call.args[0].value, call.args[1])] if isinstance(call.args[0], ast.Constant) else []
     for assign in context.tree.every(ast.Assign):
         target = assign.targets[0]
         if isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Constant):
