@@ -41,9 +41,11 @@ def sampling_loops(tree: Tree, steps: Iterable[Step]) -> list[tuple[Loop, bool]]
     around = {parent for loop in others for parent in tree.ancestors(loop)}
     found = []
     for loop in reversed(tree.loops):
-        if loop in around or _is_short(loop) or (call := _carried(tree, loop)) is None:
+        if loop in around or loop in others or _is_short(loop) or in_one_call(tree, loop):
             continue
-        if in_one_call(tree, loop) or over_pieces(tree, loop) or not others.isdisjoint((loop, *tree.ancestors(loop))):
+        if not others.isdisjoint(tree.ancestors(loop)) or over_pieces(tree, loop):
+            continue
+        if (call := _carried(tree, loop)) is None:  # last: it looks at every node of the loop
             continue
         certain = _has_no_gradients(tree, loop, call)
         if certain or SAMPLES.search(getattr(tree.function(loop), "name", "")):
