@@ -9,12 +9,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torchport.analysis.loops import batch_comprehensions, has_boundary, marks_steps, step_loops
+from torchport.analysis.loops import Step, batch_comprehensions, has_boundary, marks_steps, step_loops
 from torchport.analysis.parts import Loop, is_traced
-from torchport.analysis.sampling import sampling_loops
 from torchport.model import Edit, Finding, Rule
 from torchport.rewrite.context import Context, New
 
+MAY_SAMPLE = (b"no_grad", b"inference_mode", b".eval(", b"sampl", b"denois", b"inpaint", b"generate")
+"""Without one of these words no loop of a file samples."""
 HOMELESS = (
     "no loop around this optimizer step is seen in this file; where the loop that runs it has no step boundary yet, "
     "mark the end of each step with shim.steps(...) or shim.sync()"
@@ -41,9 +42,7 @@ def step_boundary(rule: Rule, context: Context) -> Iterator[Finding]:
     for step in loops:
         if not has_boundary(context.tree, step.loop):
             yield _stepped(rule, context, step.loop)
-    for loop, certain in sampling_loops(context.tree, loops):
-        if not has_boundary(context.tree, loop):
-            yield _stepped(rule, context, loop) if certain else context.leave(rule, _head(loop), SAMPLES)
+    yield from _sampling(rule, context, loops)
     for part in batch_comprehensions(context.tree, loops):
         if not marks_steps(context.tree, part.iter):
             found = _handed_on(rule, context, part.iter) if context.spell.portable else None
@@ -51,6 +50,18 @@ def step_boundary(rule: Rule, context: Context) -> Iterator[Finding]:
     for call in homeless:
         if not has_boundary_nearby(context, call):
             yield context.leave(rule, call, TRACED if is_traced(context.tree, call) else HOMELESS)
+
+
+def _sampling(rule: Rule, context: Context, steps: list[Step]) -> Iterator[Finding]:
+    """Loops in which a model is given what it gave in the turn before."""
+    text = context.text.bytes.lower()
+    if not any(word in text for word in MAY_SAMPLE):
+        return
+    from torchport.analysis.sampling import sampling_loops  # few files sample
+
+    for loop, certain in sampling_loops(context.tree, steps):
+        if not has_boundary(context.tree, loop):
+            yield _stepped(rule, context, loop) if certain else context.leave(rule, _head(loop), SAMPLES)
 
 
 def _stepped(rule: Rule, context: Context, loop: Loop) -> Finding:
