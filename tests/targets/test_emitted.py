@@ -39,12 +39,12 @@ def written(target: Target) -> Iterator[str]:
 
 
 def names(target: Target) -> set[str]:
-    """Names that the target writes: not those of CUDA, which only stay."""
+    """Names that the target writes: not those of CUDA and of operators that a program registers, which only stay."""
     found = {match[1] for text in written(target) for match in NAME.finditer(text)}
     return {
         name
         for name in found
-        if not name.startswith(("torch.cuda", "torch.backends.cud", "torch_xla.distributed.paral"))
+        if not name.startswith(("torch.cuda", "torch.backends.cud", "torch_xla.distributed.paral", "torch.ops."))
     }
 
 
