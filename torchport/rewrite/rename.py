@@ -23,7 +23,7 @@ from torchport.rewrite.cst import TooDeep, replace_name
 from torchport.rewrite.guards import chooses_cuda
 from torchport.rewrite.imports import without
 from torchport.rewrite.spread import COUNT, scales_with_gpus
-from torchport.rewrite.statements import removal, replacement
+from torchport.rewrite.statements import block_of, removal, replacement
 
 TORCH = pattern(r"(?<![\w.])torch\.")
 PATCHED = "the program puts its own function in this place on {}; decide which of the two is meant"
@@ -46,6 +46,8 @@ class Index:
         self.prefixes: dict[str, Rule] = {}
         """Beginnings of names, ``torch._C._cuda``."""
         self.roots: frozenset[str] = frozenset()
+        self.dropped: tuple[str, ...] = ()
+        """Functions whose calls are taken out without anything in their place."""
 
     def find(self, name: str) -> tuple[Rule, str, int] | None:
         """The rule for ``name`` or its longest known beginning, what it becomes, and the number of parts matched."""
@@ -78,12 +80,14 @@ def build_index(rules: tuple[Rule, ...], target: str) -> Index:
         for name in {name for names in rule.drop.values() for name in names}:
             new = DROP if name in rule.drop.get(target, ()) else rule.rename.get(target, {}).get(name, "")
             index.exact[name] = (rule, new)
+    index.dropped = tuple(name for name, (_, new) in index.exact.items() if new == DROP)
     index.roots = frozenset(name.partition(".")[0] for name in [*index.exact, *index.modules, *index.prefixes])
     return index
 
 
 def rename_uses(index: Index, context: Context) -> Iterator[Finding]:
     """Every use of a known name that no transformer has claimed."""
+    context.memo["dropped"] = index.dropped
     if not context.spell.portable:
         context.claimed.update(_in_what_stays(index, context))
     for name, places in context.resolved.items():
@@ -159,6 +163,17 @@ def _in_this_file(new: str, context: Context) -> str:
     return TORCH.sub(f"{context.spell.torch}.", new)
 
 
+def _dropped_beside(context: Context, statement: ast.stmt) -> tuple[ast.stmt, ...]:
+    """Statements of the same block that go as well: a block must not be left without any."""
+    return tuple(
+        other
+        for other in block_of(context.tree, statement)
+        if isinstance(other, ast.Expr)
+        and isinstance(other.value, ast.Call)
+        and context.named(other.value.func, *context.memo["dropped"])
+    )
+
+
 def _whole(rule: Rule, new: str, site: ast.expr, found: Qualified, context: Context) -> Finding:
     """What takes the place of a whole call: an expression, statements, or nothing; its arguments are dropped."""
     call = context.tree.parents[site]
@@ -172,7 +187,8 @@ def _whole(rule: Rule, new: str, site: ast.expr, found: Qualified, context: Cont
         left = context.leave(rule, call, VALUE if lines or not rule.reason else rule.reason)
         return left._replace(support="manual")
     if not lines:
-        return context.edited(rule, statement, [removal(context.tree, context.text, statement)], doubt=found.doubt)
+        edit = removal(context.tree, context.text, statement, gone=_dropped_beside(context, statement))
+        return context.edited(rule, statement, [edit], doubt=found.doubt)
     fresh = [_in_this_file(line, context) for line in lines]
     needs = {module for line in fresh for module in context.spell.needs(line)}
     edits = [replacement(context.text, statement, fresh)]
