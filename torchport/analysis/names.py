@@ -32,7 +32,7 @@ SAME_MODULE = (
     ("torch.cuda.random.", "torch.cuda."),
     ("torch.cuda.streams.", "torch.cuda."),
     ("torch.cuda.graphs.", "torch.cuda."),
-    ("torch.cuda.green_contexts.", "torch.cuda."),
+    ("torch.cuda.green_contexts.GreenContext", "torch.cuda.GreenContext"),
     ("torch.cuda.amp.autocast_mode.", "torch.cuda.amp."),
     ("torch.cuda.amp.grad_scaler.", "torch.cuda.amp."),
     ("torch.cuda.amp.common.", "torch.cuda.amp."),

@@ -93,6 +93,13 @@ def _tensor_type(name: str, make: Wrappers) -> Any:
     """What stands for torch.cuda.FloatTensor and its like; it says so where it makes a tensor."""
 
     class Told(TensorType):
+        def __instancecheck__(cls, instance: object) -> bool:
+            """As on a TPU, also where this is the CPU."""
+            return isinstance(instance, torch.Tensor) and (instance.dtype, instance.device.type) == (
+                cls.dtype,
+                shim.device().type,
+            )
+
         def __call__(cls, *args: Any, **kwargs: Any) -> torch.Tensor:
             make.same(f"torch.cuda.{name}()", f"torch.{name}().to({shown(shim.device())})")
             return super().__call__(*args, **kwargs)
