@@ -45,8 +45,8 @@ def sampling_loops(tree: Tree, steps: Iterable[Step]) -> list[tuple[Loop, bool]]
             continue
         if not others.isdisjoint(tree.ancestors(loop)) or over_pieces(tree, loop):
             continue
-        if (call := _carried(tree, loop)) is None:  # last: it looks at every node of the loop
-            continue
+        if not _may_have_none(tree, loop) or (call := _carried(tree, loop)) is None:
+            continue  # what looks at every node of the loop comes last
         certain = _has_no_gradients(tree, loop, call)
         if certain or SAMPLES.search(getattr(tree.function(loop), "name", "")):
             around.update(tree.ancestors(loop))
@@ -60,6 +60,23 @@ def _is_short(loop: Loop) -> bool:
         return False
     last = loop.iter.args[-1] if isinstance(loop.iter, ast.Call) and loop.iter.args else None
     return isinstance(last, ast.Constant) and isinstance(last.value, int) and last.value <= FEW
+
+
+def _may_have_none(tree: Tree, loop: Loop) -> bool:
+    """Whether anything around the loop, in it or in the name of its function says that gradients may be off."""
+    function = tree.function(loop)
+    if SAMPLES.search(getattr(function, "name", "")) or without_gradients(tree, loop) or _has_with(loop):
+        return True
+    return isinstance(function, FUNCTIONS) and any(without_gradients(tree, c) for c in calls_of(tree, function))
+
+
+def _has_with(statement: ast.AST) -> bool:
+    """Whether a ``with`` stands among the statements in a statement."""
+    for name in ("body", "orelse", "handlers", "finalbody"):
+        for inner in getattr(statement, name, ()):
+            if isinstance(inner, ast.With | ast.AsyncWith) or _has_with(inner):
+                return True
+    return False
 
 
 def _has_no_gradients(tree: Tree, loop: Loop, call: ast.Call) -> bool:
