@@ -12,13 +12,14 @@ from torchport.analysis.scopes import FIELDS, Binding, Scope, Tree, children
 SPOKEN = ("cuda", "CUDA", "nccl", "NCCL_", "CUBLAS", "out of memory", "nvidia-smi")
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _POSITION = attrgetter("lineno", "col_offset")
+Name, Constant, Attribute, Call, Keyword, Load = ast.Name, ast.Constant, ast.Attribute, ast.Call, ast.keyword, ast.Load
 
 
 def build(module: ast.Module) -> Tree:
     """Walk ``module`` once. An explicit stack, since deep trees would exceed Python's recursion limit."""
     tree = Tree(module, Scope("module", module, None))
     stack: list[tuple[ast.AST, Scope]] = [(module, tree.scope)]
-    parents, kinds, scopes, names = tree.parents, tree.kinds, tree.scopes, tree.names
+    parents, kinds, scopes, names, attributes = tree.parents, tree.kinds, tree.scopes, tree.names, tree.attributes
     while stack:
         node, scope = stack.pop()
         kind = node.__class__
@@ -27,14 +28,12 @@ def build(module: ast.Module) -> Tree:
                 parents.setdefault(child, node)
                 stack.append((child, inner))
             continue
-        if kind is ast.Attribute:
-            _visit_attribute(tree, node, scope)  # type: ignore[arg-type]
-        elif kind is ast.Call:
+        if kind is Call:
             tree.calls.append(node)  # type: ignore[arg-type]
             scopes[node] = scope
         elif kind in kinds:
             kinds[kind].append(node)
-        # As in children, written out, names and constants without a turn of their own: this is where the time goes.
+        # As in children, written out, and most kinds without a turn of their own: this is where the time goes.
         for name in FIELDS[kind]:
             value = getattr(node, name)
             for child in value if value.__class__ is list else (value,):
@@ -42,13 +41,28 @@ def build(module: ast.Module) -> Tree:
                     continue
                 parents[child] = node
                 inside = child.__class__
-                if inside is ast.Name:
-                    if child.ctx.__class__ is not ast.Load:
-                        _visit_stored(tree, child, scope)
-                    elif kind is not ast.Attribute:
+                if inside is Keyword:
+                    keyword, child = child, child.value
+                    parents[child] = keyword
+                    inside = child.__class__
+                if inside is Attribute:
+                    outermost = child
+                    while inside is Attribute:
+                        attributes.append(child)
+                        scopes[child] = scope
+                        held, child = child, child.value
+                        parents[child] = held
+                        inside = child.__class__
+                    if inside is Name:
+                        names.append(outermost)
+                        continue
+                if inside is Name:
+                    if child.ctx.__class__ is Load:
                         names.append(child)
                         scopes[child] = scope
-                elif inside is not ast.Constant:
+                    else:
+                        _visit_stored(tree, child, scope)
+                elif inside is not Constant:
                     stack.append((child, scope))
                 elif child.value.__class__ is str:
                     _visit_text(tree, child, scope)
@@ -101,16 +115,16 @@ def _visit_stored(tree: Tree, node: ast.Name, scope: Scope) -> None:
     _bind(scope, node.id, Binding("none" if nothing else "assign", node))
 
 
-def _visit_attribute(tree: Tree, node: ast.Attribute, scope: Scope) -> None:
+def _visit_attribute(tree: Tree, node: ast.Attribute, scope: Scope) -> list[tuple[ast.AST, Scope]]:
     tree.attributes.append(node)
     tree.scopes[node] = scope
-    if tree.parents[node].__class__ is ast.Attribute:
-        return
-    base = node.value
-    while isinstance(base, ast.Attribute):
-        base = base.value
-    if base.__class__ is ast.Name:
-        tree.names.append(node)
+    if tree.parents[node].__class__ is not Attribute:
+        base = node.value
+        while isinstance(base, ast.Attribute):
+            base = base.value
+        if base.__class__ is Name:
+            tree.names.append(node)
+    return [(node.value, scope)]
 
 
 def _visit_function(
@@ -220,6 +234,7 @@ def _visit_fstring(tree: Tree, node: ast.JoinedStr, scope: Scope) -> list[tuple[
 _SPECIAL: dict[type[ast.AST], Callable[[Tree, Any, Scope], list[tuple[ast.AST, Scope]]]] = {
     ast.Name: _visit_name,
     ast.Constant: _visit_constant,
+    ast.Attribute: _visit_attribute,
     ast.FunctionDef: _visit_function,
     ast.AsyncFunctionDef: _visit_function,
     ast.Lambda: _visit_function,
