@@ -41,6 +41,15 @@ def spread(text: str) -> str:
         ("from torch.optim import Adam\nAdam(p, fused = True)", "TP622"),
         ("x.to(0)", "TP107"),
         ("x . to ( 0 )", "TP107"),
+        ("x.to(device + ':' + str(n))", "TP107"),
+        ('device += f":{n}"', "TP107"),
+        ('x.to(f"{device}:{n}")', "TP107"),
+        ("with torch.inference_mode():", "TP623"),
+        ("from torch.autograd.grad_mode import no_grad, inference_mode", "TP623"),
+        ("import fla\n", "TP901"),
+        ("import fla  # kernels", "TP901"),
+        ("from fla import ops", "TP901"),
+        ("import nvidia.dali as dali", "TP901"),
         ("from torch import save, load\n", "TP611"),
         ("from torch import (\n    nn,\n    save as keep,\n)\n", "TP611"),
     ],
@@ -59,6 +68,8 @@ def test_words_that_have_to_be_there_as_well() -> None:
     trigger = growing.triggers[0]
     assert growing.code not in codes(trigger)
     assert growing.code in codes(f"{trigger}\n{growing.within[0]}")
+    assert not Prefilter([growing]).search(trigger.encode())
+    assert Prefilter([growing]).search(f"{trigger}\n{growing.within[0]}".encode())
 
 
 @pytest.mark.parametrize("text", ["sgd(fused=x)", "sgd(a, fused = x)", "sgd(\n    fused=x)", "sgd(\tfused=x)"])

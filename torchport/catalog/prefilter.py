@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 from torchport.model import Rule
 
@@ -60,7 +60,12 @@ class Prefilter:
 
     def search(self, blob: bytes) -> bool:
         """Whether a trigger of any rule is in ``blob``."""
-        return any(True for _ in self._found(blob, _squeezed(blob)))
+        dense = _squeezed(blob)
+        return any(
+            not (within := self.within[self.rules[number].within]) or any(word in dense for word in within)
+            for numbers in self._found(blob, dense)
+            for number in numbers
+        )
 
     def concerned(self, blob: bytes) -> tuple[Rule, ...]:
         """The rules of which a trigger is in ``blob``; asked twice of the same, it remembers."""
@@ -77,7 +82,9 @@ class Prefilter:
         self.last = blob, rules
         return rules
 
-    def _found(self, blob: bytes, dense: bytes, done: Container[int] = ()) -> Iterator[tuple[int, ...]]:
+    def _found(
+        self, blob: bytes, dense: bytes, done: set[int] | frozenset[int] = frozenset()
+    ) -> Iterator[tuple[int, ...]]:
         """The rules of each trigger in ``blob``, by number; no trigger is looked for whose rules are all ``done``.
 
         ``dense`` is ``blob`` without its blanks.
@@ -88,7 +95,7 @@ class Prefilter:
             yield self.plain[part]
         for part in (*(held & self.words.keys()), b""):
             for word, parts, whole, numbers in self.words.get(part, ()):
-                if parts <= held and whole <= names and not all(n in done for n in numbers) and word in dense:
+                if parts <= held and whole <= names and word in dense and not done.issuperset(numbers):
                     yield numbers
         for piece in blob.split(FROM_TORCH)[1:]:
             listed = piece[: piece.find(b")")] if piece.startswith(b"(") else piece.splitlines()[0] if piece else b""
