@@ -18,7 +18,8 @@ LAYERS = (
     {"rewrite"},
     {"analysis"},
     {"catalog", "project"},
-    {"model", "lazy"},
+    {"model"},
+    {"lazy"},
 )
 """From the top: a part may import itself and what stands in a later row."""
 DEPTH = {part: depth for depth, parts in enumerate(LAYERS) for part in parts}

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import copy
+import pickle
 import re
 import subprocess
 import sys
+import typing
 
 import pytest
 
-from torchport.lazy import METHODS, pattern, words
+from torchport.lazy import METHODS, NamedTuple, pattern, words
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -45,6 +47,40 @@ def test_words_are_found_in_capitals_as_well(text: str) -> None:
     ours, theirs = words(r"(^|_)optimizer$"), re.compile(r"(^|_)optimizer$", re.IGNORECASE)
     assert bool(ours.search(text)) == bool(theirs.search(text))
     assert bool(ours.fullmatch(text)) == bool(theirs.fullmatch(text))
+
+
+class Point(NamedTuple):
+    """A place."""
+
+    x: int
+    y: int | None = 0
+
+    @property
+    def far(self) -> bool:
+        """Whether it is."""
+        return self.x > 9
+
+
+class Reference(typing.NamedTuple):
+    """A place."""
+
+    x: int
+    y: int | None = 0
+
+
+def test_a_named_tuple_is_what_typing_makes() -> None:
+    assert (Point(1), Point(1, y=2), Point(10).far, Point(1)._replace(x=3)) == ((1, 0), (1, 2), True, (3, 0))
+    assert repr(Point(1)) == "Point(x=1, y=0)"
+    copied = pickle.loads(pickle.dumps(Point(1)))
+    assert type(copied) is Point
+    assert copied == Point(1)
+    assert typing.get_type_hints(Point) == typing.get_type_hints(Reference) == {"x": int, "y": int | None}
+    for name in ("_fields", "_field_defaults", "__match_args__", "__module__", "__doc__", "__mro__"):
+        ours, theirs = (str(getattr(kind, name)).replace(kind.__name__, "") for kind in (Point, Reference))
+        assert ours == theirs, name
+    assert Point.__qualname__ == "Point"
+    with pytest.raises(TypeError, match="'x'"):
+        Point()  # type: ignore[call-arg]
 
 
 def python(program: str) -> str:

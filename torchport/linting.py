@@ -5,13 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from torchport import __version__
 from torchport.analysis.own_classes import OwnClasses
 from torchport.analysis.project import Collector, ProjectFacts, called_in, kernels_in, may_hold, scripted_in
 from torchport.catalog.load import for_target
 from torchport.catalog.prefilter import Prefilter, SettingsFilter
+from torchport.lazy import NamedTuple
 from torchport.lint.cache import Cache, found_of, key_of
 from torchport.lint.work import Found, Linted, Row, Task, Work, digest_of, finding_of, problem_of
 from torchport.model import FileResult, Problem, Rule, Target

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
+
+from torchport.lazy import NamedTuple
 
 Effect = Literal["silent", "error", "slow", "none"]
 Support = Literal["same", "emulated", "dropped", "manual"]

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from torchport.analysis.project import Collector, ProjectFacts
 from torchport.catalog.load import for_target
 from torchport.catalog.prefilter import Prefilter, SettingsFilter
+from torchport.lazy import NamedTuple
 from torchport.model import FileResult, Finding, Problem, Rule, Target
 from torchport.project import git
 from torchport.project.config import Config, FileRules

@@ -6,7 +6,6 @@ import ast
 import warnings
 from collections.abc import Iterable, Iterator
 from pathlib import PurePath
-from typing import NamedTuple
 
 from torchport.analysis.build import build
 from torchport.analysis.devices import SETTINGS, Key, Use
@@ -16,7 +15,7 @@ from torchport.analysis.names import chain, qualify
 from torchport.analysis.parameters import Signatures, last_name
 from torchport.analysis.scopes import Tree
 from torchport.analysis.uses import find_uses
-from torchport.lazy import pattern
+from torchport.lazy import NamedTuple, pattern
 
 LINE = pattern(r"@(\d+)@")
 ELSEWHERE = "it carries one value with {!r} in {}, line {}, which cannot be rewritten: {}"

@@ -8,7 +8,9 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from typing import Literal, NamedTuple
+from typing import Literal
+
+from torchport.lazy import NamedTuple
 
 FactKind = Literal["setting", "command", "package", "image"]
 

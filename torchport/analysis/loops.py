@@ -5,13 +5,12 @@ from __future__ import annotations
 import ast
 import itertools
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple
 
 from torchport.analysis import parts
 from torchport.analysis.names import chain, qualify
 from torchport.analysis.parts import Loop, in_one_call, word_of
 from torchport.analysis.scopes import FUNCTIONS, Tree, walk
-from torchport.lazy import words
+from torchport.lazy import NamedTuple, words
 
 OPTIMIZER = words(r"optim|(^|_)opt[a-z]?($|_|\d)|optimizer|scaler|(^|_)sgd|(^|_)adam")
 DRIVER = words(r"accelerator|engine|fabric|manager")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
-from typing import NamedTuple, cast
+from typing import cast
 
 from torchport.analysis.scopes import Binding, Scope, Tree
+from torchport.lazy import NamedTuple
 
 OPTIMIZERS = (
     *("adadelta", "adagrad", "adam", "adamax", "adamw", "asgd", "lbfgs", "nadam", "radam", "rmsprop", "rprop", "sgd"),

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
 
-from torchport.lazy import pattern
+from torchport.lazy import NamedTuple, pattern
 
 HEAD = pattern(rb"^([ \t]*)(class|def|async def)[ \t]+(\w+)[ \t]*(\([^)]*\))?", re.MULTILINE)
 OWN_MOVE = pattern(rb"^[ \t]+def[ \t]+(to|_apply)[ \t]*\(", re.MULTILINE)

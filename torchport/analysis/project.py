@@ -6,10 +6,10 @@ Only a file in which the search finds a device's name that cannot move, such as 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from torchport.analysis.own_classes import Own, OwnClasses
-from torchport.lazy import pattern
+from torchport.lazy import NamedTuple, pattern
 
 if TYPE_CHECKING:
     from torchport.analysis.held import Held

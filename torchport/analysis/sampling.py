@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple, TypeGuard
+from typing import TypeGuard
 
 from torchport.analysis.loops import Step, calls_of, without_gradients
 from torchport.analysis.parts import MODEL, Loop, in_one_call, over_pieces, word_of
 from torchport.analysis.scopes import FUNCTIONS, Tree, walk
-from torchport.lazy import words
+from torchport.lazy import NamedTuple, words
 
 SAMPLES = words(r"(^|_)(sample|sampling|denoise|denoising|inpaint|generate)($|_)")
 JOINS = frozenset(("cat", "concat", "concatenate", "stack", "hstack", "vstack", "pad", "append"))

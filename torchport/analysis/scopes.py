@@ -7,7 +7,9 @@ one path and something else on another is not certain.
 from __future__ import annotations
 
 import ast
-from typing import Literal, NamedTuple, TypeVar, cast
+from typing import Literal, TypeVar, cast
+
+from torchport.lazy import NamedTuple
 
 Kind = Literal["module", "function", "class", "comprehension"]
 N = TypeVar("N", bound=ast.AST)

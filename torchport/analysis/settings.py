@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from torchport.analysis.launchers import Fact, launcher_facts, package, plain, shell_facts
+from torchport.lazy import NamedTuple
 
 COMMANDS = re.compile(
     r"(?:.*_)?(?:runs?|scripts?|commands?|cmds?|args|arguments|entrypoint|launch(?:er)?|exec|shell|setup|recipe)(?:_.*)?",

@@ -6,9 +6,9 @@ import io
 import re
 import token as kinds
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from torchport.lazy import pattern
+from torchport.lazy import NamedTuple, pattern
 
 if TYPE_CHECKING:
     import tokenize

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal, NamedTuple
+from typing import Literal
+
+from torchport.lazy import NamedTuple
 
 Kind = Literal[
     "tensor", "output", "number", "array", "list", "dict", "text", "loader", "model", "optimizer", "shape", "none",

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import click
 
 from torchport.cli.output import RunFailed
+from torchport.lazy import NamedTuple
 from torchport.model import Rule, Target
 from torchport.project.config import Config, ConfigError, FileRules, find_config, read_config
 from torchport.project.patterns import clean

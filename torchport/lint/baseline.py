@@ -10,8 +10,9 @@ import os
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
+from torchport.lazy import NamedTuple
 from torchport.model import Finding
 
 VERSION = 1

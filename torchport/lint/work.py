@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from torchport.lazy import NamedTuple
 from torchport.model import Edit, Finding, Problem, Rule
 from torchport.project.files import is_plain
 from torchport.project.settings import read_settings, text_of

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, Protocol
+
+from torchport.lazy import NamedTuple
 
 
 class Failure(NamedTuple):

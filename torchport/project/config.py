@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
+from torchport.lazy import NamedTuple
 from torchport.model import TARGETS, Target
 from torchport.project.patterns import clean, matches
 

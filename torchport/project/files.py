@@ -6,8 +6,9 @@ import os
 import stat
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
 
+from torchport.lazy import NamedTuple
 from torchport.model import FileResult, Problem
 from torchport.project import git
 from torchport.project.git import shown

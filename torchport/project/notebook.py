@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
-from torchport.lazy import pattern
+from torchport.lazy import NamedTuple, pattern
 from torchport.model import Problem
 
 PYTHON_MAGICS = frozenset({"time", "timeit", "capture", "prun", "python", "python3"})

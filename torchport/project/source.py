@@ -7,9 +7,8 @@ import io
 import os
 import re
 import stat
-from typing import NamedTuple
 
-from torchport.lazy import pattern
+from torchport.lazy import NamedTuple, pattern
 from torchport.model import Problem
 
 MAX_BYTES = 5_000_000

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from torchport.lazy import NamedTuple
 from torchport.model import FileResult, Finding, Problem, Review
 from torchport.report.run import Run
 

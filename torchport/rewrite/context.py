@@ -6,12 +6,12 @@ import ast
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 from torchport.analysis.names import Qualified, qualify
 from torchport.analysis.project import ProjectFacts
 from torchport.analysis.scopes import Tree
-from torchport.lazy import pattern
+from torchport.lazy import NamedTuple, pattern
 from torchport.model import Edit, Effect, Finding, Review, Rule, Target
 from torchport.rewrite.comments import comments
 from torchport.rewrite.cst import TooDeep

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
 
-from torchport.lazy import pattern, words
+from torchport.lazy import NamedTuple, pattern, words
 from torchport.model import Finding, Rule
 from torchport.rewrite.context import Context
 

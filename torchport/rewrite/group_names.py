@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ast
-from typing import NamedTuple
 
 from torchport.analysis.flows import ADDED_OPTIONS, option
 from torchport.analysis.index import default_of
 from torchport.analysis.parameters import last_name
 from torchport.analysis.reaching import scope_of
 from torchport.analysis.scopes import Binding
+from torchport.lazy import NamedTuple
 from torchport.rewrite.context import Context
 
 NCCL = ("torch.distributed.Backend.NCCL", "torch.distributed.distributed_c10d.Backend.NCCL")

@@ -6,14 +6,14 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import compress
 from pathlib import PurePath
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from torchport.analysis.project import ProjectFacts
 from torchport.analysis.scopes import Tree
 from torchport.analysis.suppressions import skips_file, suppressions
 from torchport.catalog.load import CatalogError, for_target
 from torchport.catalog.prefilter import Prefilter
-from torchport.lazy import pattern
+from torchport.lazy import NamedTuple, pattern
 from torchport.model import Edit, Finding, Problem, Rule, Target
 from torchport.project.config import EVERYWHERE, FileRules
 from torchport.rewrite import leftovers, reports

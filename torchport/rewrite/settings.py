@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple, get_args
+from typing import get_args
 
 from torchport.analysis.launchers import Fact, FactKind, launcher_facts
 from torchport.analysis.settings import settings_facts
 from torchport.analysis.suppressions import suppressions_in_settings
 from torchport.catalog.load import SETTINGS
+from torchport.lazy import NamedTuple
 from torchport.model import Effect, Finding, Rule, Target
 from torchport.project.files import kind_of, suffix_of
 from torchport.rewrite.context import shorten

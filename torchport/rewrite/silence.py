@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from torchport.analysis.names import line_mark
 from torchport.analysis.suppressions import VERBS, Suppression
+from torchport.lazy import NamedTuple
 from torchport.model import Finding, Rule
 from torchport.rewrite.context import Context
 from torchport.rewrite.text import Text

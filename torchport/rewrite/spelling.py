@@ -6,9 +6,8 @@ Names that a rule gives as data (``rename`` in the catalogue) are not here; what
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
-from torchport.lazy import pattern
+from torchport.lazy import NamedTuple, pattern
 from torchport.model import Target
 
 SHIM = "torchport.shim"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import NamedTuple
 
+from torchport.lazy import NamedTuple
 from torchport.report.findings import Report, Severity, is_fixed_by_lint, is_fixed_by_migrate, severity
 from torchport.report.text import Style
 
