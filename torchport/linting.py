@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torchport import __version__
+from torchport.analysis.elsewhere import stepping
 from torchport.analysis.own_classes import OwnClasses
 from torchport.analysis.project import Collector, ProjectFacts, called_in, kernels_in, may_hold, scripted_in
 from torchport.catalog.load import for_target
@@ -16,7 +17,7 @@ from torchport.lazy import NamedTuple
 from torchport.lint.cache import Cache, found_of, key_of
 from torchport.lint.work import Found, Linted, Row, Task, Work, digest_of, finding_of, problem_of
 from torchport.model import FileResult, Problem, Rule, Target
-from torchport.pipeline import Progress, in_processes, no_progress, wanted, write_changed
+from torchport.pipeline import Progress, calling, in_processes, no_progress, wanted, write_changed
 from torchport.project.config import Config, FileRules
 from torchport.project.files import PLAIN, FoundFile, find_files, kind_of
 from torchport.project.settings import read_settings
@@ -119,6 +120,8 @@ class _Walk:
         self.scripted: set[tuple[str, str]] = set()
         self.loaded: set[str] = set()
         self.stepped: set[str] = set()
+        self.stepping: set[str] = set()
+        self.turning: frozenset[str] = frozenset()
         usable = options.cache is not None and not options.fix and options.stdin is None
         self.cache = Cache(options.cache, _settings(rules, options)) if usable and options.cache else None
 
@@ -126,12 +129,14 @@ class _Walk:
         """Path and result of each file with something to say."""
         few = len(files) < FEW
         matching = [(file, digest) for file in files for digest in self.read(file, few)]
+        matching += self.callers(files, {file.path for file, _ in matching})
         if self.changed is not None:
             matching = [(file, digest) for file, digest in matching if self.changed.has(file.path)]
         own = [(*item[:2], sorted(item.words), item.closed) for item in self.own.all()] if self.cache else []
         sets = (
             [sorted(names) for names in (self.kernels, self.scripted, self.loaded - self.stepped)] if self.cache else []
         )
+        sets += [sorted(names) for names in (self.stepping, self.turning)] if self.cache else []
         facts = key_of(repr((own, self.held, sets))) if self.cache else ""
         left: list[tuple[FoundFile, str]] = []
         for file, digest in matching:
@@ -170,6 +175,15 @@ class _Walk:
         else:
             yield digest
 
+    def callers(self, files: Sequence[FoundFile], known: set[str]) -> Iterator[tuple[FoundFile, str]]:
+        """Files that concern a rule only since they call what takes a step in another file."""
+        if not self.stepping or self.options.stdin is not None:
+            return
+        found, self.turning = calling(files, frozenset(self.stepping))
+        for file, data in found:
+            if file.path not in known:
+                yield file, digest_of(data) if self.cache else ""
+
     def concerns(self, data: bytes) -> bool:
         """Whether a rule may concern a file of this content."""
         return bool(self.prefilter.concerned(data)) or data.startswith(UTF16_BOMS)
@@ -180,6 +194,7 @@ class _Walk:
             self.collector.add(data, file.path)
         self.kernels |= kernels_in(data, file.path)
         self.scripted |= scripted_in(data)
+        self.stepping |= stepping(data)
         loaded, stepped = called_in(data)
         self.loaded |= loaded
         self.stepped |= stepped
@@ -201,7 +216,8 @@ class _Walk:
         held = tuple(Held(*row) for row in self.held)
         imported = self.collector.facts().imported if self.options.fix else frozenset[str]()
         kernels, scripted = frozenset(self.kernels), frozenset(self.scripted)
-        return ProjectFacts(self.own.all(), imported, held, kernels, scripted, frozenset(self.loaded - self.stepped))
+        loaded, steps = frozenset(self.loaded - self.stepped), frozenset(self.stepping)
+        return ProjectFacts(self.own.all(), imported, held, kernels, scripted, loaded, steps, self.turning)
 
     def key(self, file: FoundFile, digest: str, facts: str) -> str:
         """What a result depends on, besides the settings of the run."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from torchport.analysis.elsewhere import turning
 from torchport.analysis.project import Collector, ProjectFacts
 from torchport.catalog.load import for_target
 from torchport.catalog.prefilter import Prefilter, SettingsFilter
@@ -181,7 +182,24 @@ def _tasks(
             result.notes.append(f"{file.path}: is marked as generated: not rewritten; change what generates it")
         else:
             tasks.append(Task(file, data))
-    return tasks, project.facts()
+    facts = project.facts()
+    callers, turned = calling(files if facts.stepping else (), facts.stepping)
+    known = {task.file.path for task in tasks}
+    tasks += [Task(file, data) for file, data in callers if file.path not in known]
+    return tasks, facts._replace(turning=turned)
+
+
+def calling(files: Iterable[FoundFile], names: frozenset[str]) -> tuple[list[tuple[FoundFile, bytes]], frozenset[str]]:
+    """The Python files that call a function which takes a step in another, read once more, and which they turn over."""
+    found, turned = [], set[str]()
+    for file in files:
+        data = read_bytes(file.path) if file.kind == "source" else b""
+        if isinstance(data, Problem) or not any(f"{name}(".encode() in data for name in names):
+            continue
+        turned |= turning(data, names)
+        if file.explicit or not is_generated(data):
+            found.append((file, data))
+    return found, frozenset(turned)
 
 
 def _in_processes(

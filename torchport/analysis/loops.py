@@ -7,6 +7,8 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator
 
 from torchport.analysis import parts
+from torchport.analysis.called import calls_of
+from torchport.analysis.elsewhere import steps_elsewhere
 from torchport.analysis.names import chain, qualify
 from torchport.analysis.parts import Loop, in_one_call, word_of
 from torchport.analysis.scopes import FUNCTIONS, Tree, walk
@@ -21,8 +23,6 @@ LOADER = words(r"loader|(^|_)dl($|_)|batches")
 WRAPS = words(r"optim|lookahead")
 EVALUATES = words(r"eval|valid|test|infer|predict|sampl|generat|metric")
 COLLECTS = frozenset(("append", "extend", "update", "add", "isinstance", "setattr", "print", "len"))
-HANDS_ON = frozenset(("to", "cuda", "train", "eval"))
-"""Methods of a module that return it."""
 STATE = frozenset(
     ("values", "items", "keys", "parameters", "buffers", "named_parameters", "named_buffers", "modules", "state_dict")
 )
@@ -44,8 +44,11 @@ class Step(NamedTuple):
     sign: ast.AST
 
 
-def step_loops(tree: Tree) -> tuple[list[Step], list[ast.Call]]:
-    """The loops that want a step boundary, and the optimizer steps of the file around which no loop was found."""
+def step_loops(tree: Tree, elsewhere: Iterable[str] = ()) -> tuple[list[Step], list[ast.Call]]:
+    """The loops that want a step boundary, and the optimizer steps of the file around which no loop was found.
+
+    ``elsewhere`` are functions that take a step in another file.
+    """
     steps, backward = _signs(tree)
     found: dict[ast.AST, Step] = {}
     homeless: list[ast.Call] = []
@@ -55,6 +58,9 @@ def step_loops(tree: Tree) -> tuple[list[Step], list[ast.Call]]:
             homeless.append(call)
         for loop in loops:
             found[loop] = Step(loop, call)
+    for call in steps_elsewhere(tree, elsewhere):
+        for loop in _loops_around(tree, call, set(), parts.over_optimizers):
+            found.setdefault(loop, Step(loop, call))
     taken = set(found)
     for call in backward:
         for loop in _loops_around(tree, call, set(), parts.within_step):
@@ -249,41 +255,6 @@ def _loops_around(
             seen.add(parent)
             return [loop for call in calls_of(tree, parent) for loop in _loops_around(tree, call, seen, passed_over)]
     return []
-
-
-def calls_of(tree: Tree, function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.Call]:
-    """Calls in this file of a function; of a method, on ``self`` or on what its class made; a closure handed on."""
-    owner = tree.parents[function]
-    own_class = owner if isinstance(owner, ast.ClassDef) else None
-    made = _made_of(tree, own_class) if own_class is not None else set()
-    found = []
-    for call in tree.calls_of(function.name):
-        parts = chain(call.func)
-        if own_class is None and any(isinstance(a, ast.Name) and a.id == function.name for a in call.args):
-            found.append(call)
-        elif not parts or parts[-1] != function.name:
-            continue
-        elif own_class is None:
-            if len(parts) == 1:
-                found.append(call)
-        elif parts[:-1] == ["self"]:
-            if own_class in tree.ancestors(call):
-                found.append(call)
-        elif len(parts) > 1 and parts[-2] in made:
-            found.append(call)
-    return found
-
-
-def _made_of(tree: Tree, owner: ast.ClassDef) -> set[str]:
-    """Names to which the file assigns an object of a class of its own."""
-    found = set()
-    for assign in tree.every(ast.Assign):
-        value = assign.value
-        while isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in HANDS_ON:
-            value = value.func.value
-        if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == owner.name:
-            found |= {word_of(target) for target in assign.targets}
-    return found
 
 
 def _evaluates(tree: Tree, loop: Loop) -> bool:

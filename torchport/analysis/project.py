@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from torchport.analysis.elsewhere import stepping
 from torchport.analysis.own_classes import Own, OwnClasses
 from torchport.lazy import NamedTuple, pattern
 
@@ -53,6 +54,10 @@ class ProjectFacts(NamedTuple):
     """Functions and classes that TorchScript compiles for another file, each with the last name of its module."""
     loaded: frozenset[str] = frozenset()
     """Functions that only data sets of the project call: on the host, once per sample. Only lint asks for them."""
+    stepping: frozenset[str] = frozenset()
+    """Functions that take an optimizer's step and leave the loop to other files."""
+    turning: frozenset[str] = frozenset()
+    """Those of them that a loop of the project calls."""
 
 
 class Collector:
@@ -64,6 +69,7 @@ class Collector:
         self._held: list[Held] = []
         self._kernels: set[tuple[str, str]] = set()
         self._scripted: set[tuple[str, str]] = set()
+        self._stepping: set[str] = set()
 
     def add(self, blob: bytes, path: str = "") -> None:
         """Take one file into account. ``path`` is named where another file has to stay because of it."""
@@ -78,12 +84,14 @@ class Collector:
             self._held += held_names(blob.decode(errors="replace"), path)
         self._kernels |= kernels_in(blob, path)
         self._scripted |= scripted_in(blob)
+        self._stepping |= stepping(blob)
 
     def facts(self) -> ProjectFacts:
         """What was gathered."""
         held = tuple(self._held)
         own, imported = self._own.all(), frozenset(self._imported)
-        return ProjectFacts(own, imported, held, frozenset(self._kernels), frozenset(self._scripted))
+        kernels, scripted = frozenset(self._kernels), frozenset(self._scripted)
+        return ProjectFacts(own, imported, held, kernels, scripted, stepping=frozenset(self._stepping))
 
 
 def called_in(blob: bytes) -> tuple[set[str], set[str]]:

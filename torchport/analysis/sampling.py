@@ -6,7 +6,8 @@ import ast
 from collections.abc import Iterable, Iterator
 from typing import TypeGuard
 
-from torchport.analysis.loops import Step, calls_of, without_gradients
+from torchport.analysis.called import calls_of
+from torchport.analysis.loops import Step, without_gradients
 from torchport.analysis.parts import MODEL, Loop, in_one_call, over_pieces, word_of
 from torchport.analysis.scopes import FUNCTIONS, Tree, walk
 from torchport.lazy import NamedTuple, words

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from torchport.analysis.called import outermost
 from torchport.analysis.loops import Step, batch_comprehensions, has_boundary, marks_steps, step_loops
 from torchport.analysis.parts import Loop, is_traced
 from torchport.model import Edit, Finding, Rule
@@ -38,7 +39,7 @@ def step_boundary(rule: Rule, context: Context) -> Iterator[Finding]:
     """One boundary per step and loop, never two."""
     if context.target == "tpu":
         return  # TorchTPU is not lazy
-    loops, homeless = step_loops(context.tree)
+    loops, homeless = step_loops(context.tree, context.project.stepping)
     for step in loops:
         if not has_boundary(context.tree, step.loop):
             yield _stepped(rule, context, step.loop)
@@ -48,7 +49,7 @@ def step_boundary(rule: Rule, context: Context) -> Iterator[Finding]:
             found = _handed_on(rule, context, part.iter) if context.spell.portable else None
             yield found or context.leave(rule, part.iter, EXPRESSION)
     for call in homeless:
-        if not has_boundary_nearby(context, call):
+        if not has_boundary_nearby(context, call) and not _is_turned(context, call):
             yield context.leave(rule, call, TRACED if is_traced(context.tree, call) else HOMELESS)
 
 
@@ -87,6 +88,12 @@ def _handed_on(rule: Rule, context: Context, iterable: ast.expr) -> Finding:
     return context.rewrite(
         rule, iterable, New(iterable, f"shim.steps(({source}))" if bare else f"shim.steps({source})")
     )
+
+
+def _is_turned(context: Context, call: ast.Call) -> bool:
+    """Whether loops of other files call the functions that take this step; they get the boundary."""
+    turning = context.project.turning
+    return bool(turning) and bool(names := outermost(context.tree, call)) and names <= turning
 
 
 def has_boundary_nearby(context: Context, call: ast.AST) -> bool:

@@ -108,8 +108,14 @@ class Migrator:
     def concerned(self, text: Text) -> tuple[Rule, ...]:
         """The rules that may concern a text; the answer for the latest text is kept."""
         if self._latest[0] is not text:
-            self._latest = text, self.triggers.concerned(text.bytes)
+            self._latest = text, self._with_steps(text, self.triggers.concerned(text.bytes))
         return self._latest[1]
+
+    def _with_steps(self, text: Text, found: tuple[Rule, ...]) -> tuple[Rule, ...]:
+        """``found``, and the rule about steps where a text calls what takes one in another file."""
+        if not any(f"{name}(".encode() in text.bytes for name in self.project.stepping):
+            return found
+        return tuple(rule for rule in self.rules if rule in found or rule.transformer == "step-boundary")
 
     def _guarded(self, work: Callable[[Source, Migrator], Outcome], source: Source) -> Outcome:
         """The outcome of ``work``, or the problem of a source that cannot be parsed."""
@@ -217,7 +223,7 @@ def _spliced(source: Source, text: Text, edits: list[Edit], origin: Origin) -> t
 
 def _inspect(source: Source, migrator: Migrator) -> Outcome:
     text = Text(source.text)
-    if migrator.wanted.isdisjoint(rule.code for rule in migrator.triggers.concerned(text.bytes)):
+    if not migrator.concern(text):
         return Outcome()
     context = migrator.context(parse(source.text, source.path), text, path=source.path, draft=True)
     findings, silenced, comments, why = _findings(migrator, context, source)
