@@ -14,7 +14,8 @@ from real_command import Torchport
 
 from torchport import __version__
 from torchport.cli import choose
-from torchport.cli.group import COMMANDS, group
+from torchport.cli.group import group
+from torchport.cli.start import COMMANDS
 from torchport.model import Rule
 
 START_UP_LIMIT = 0.06
@@ -146,7 +147,7 @@ def test_a_broken_catalogue_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "rules/bad.toml").write_text("[[rule]]\ncode = 'TP101'\n")
     script = (
         "import sys, pathlib; from torchport.catalog import load; load.rules_folder = lambda: pathlib.Path('rules');"
-        "from torchport.cli.group import run; sys.exit(run(['rules']))"
+        "from torchport.cli.start import run; sys.exit(run(['rules']))"
     )
     done = subprocess.run(
         [sys.executable, "-c", script],

@@ -22,7 +22,7 @@ def main() -> int:
 
     for name in NOT_NEEDED:
         load_when_used(name)
-    from torchport.cli.group import run
+    from torchport.cli.start import run
 
     return run(arguments)
 

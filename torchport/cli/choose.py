@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import click
-
-from torchport.cli.output import RunFailed
+from torchport.cli.output import RunFailed, WrongUsage
 from torchport.model import Rule
 
 
@@ -26,11 +24,11 @@ def all_rules() -> tuple[Rule, ...]:
 
 
 def chosen_rules(select: tuple[str, ...], ignore: tuple[str, ...]) -> tuple[Rule, ...]:
-    """The catalogue less what the user does not want. Raises click.UsageError for a word that names no rule."""
+    """The catalogue less what the user does not want. Raises WrongUsage for a word that names no rule."""
     from torchport.catalog import CatalogError, select_rules
 
     rules = all_rules()
     try:
         return select_rules(rules, select, ignore)
     except CatalogError as error:
-        raise click.UsageError(str(error)) from None
+        raise WrongUsage(str(error)) from None

@@ -4,23 +4,14 @@ from __future__ import annotations
 
 import importlib
 import os
-import sys
 from collections.abc import Sequence
 
 import click
 
-from torchport.cli.options import VERSION, Group, option, show_version
-from torchport.cli.output import FAILED, prepare_streams, print_error, silence_stdout
-
-COMPLETION = "_TORCHPORT_COMPLETE"
-
-COMMANDS = {
-    "migrate": "torchport.cli.migrate",
-    "lint": "torchport.cli.lint",
-    "rule": "torchport.cli.rule",
-    "rules": "torchport.cli.rules",
-    "run": "torchport.cli.run",
-}
+from torchport.cli.options import VERSION, Group, by_click, option, show_version
+from torchport.cli.output import FAILED
+from torchport.cli.plain import PlainCommand
+from torchport.cli.start import COMMANDS, COMPLETION
 
 
 class LazyGroup(Group):
@@ -34,8 +25,8 @@ class LazyGroup(Group):
         """Import the module of one command."""
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = importlib.import_module(COMMANDS[cmd_name]).command
-        return command
+        command: click.Command | PlainCommand = importlib.import_module(COMMANDS[cmd_name]).command
+        return by_click(command) if isinstance(command, PlainCommand) else command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -63,8 +54,7 @@ def group() -> None:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run one command line; every way that it can end gives an exit status, and a failure says why."""
-    prepare_streams()
+    """The exit status of one command line; what is wrong with it is shown."""
     if not arguments and COMPLETION not in os.environ:
         return _no_command()
     if COMPLETION in os.environ:
@@ -74,18 +64,18 @@ def run(arguments: Sequence[str]) -> int:
     except click.ClickException as error:
         error.show()
         return error.exit_code
-    except (click.Abort, KeyboardInterrupt):
-        print_error("interrupted; no file is half written")
-    except OSError as error:
-        silence_stdout()
-        if not isinstance(error, BrokenPipeError):
-            print_error(f"cannot go on: {error}")
-    except Exception:
-        import traceback
+    except click.Abort:
+        raise KeyboardInterrupt from None
 
-        traceback.print_exc()
-        print_error("this is a mistake in torchport; please report it with the lines above")
-    return FAILED
+
+def show_wrong_usage(name: str, message: str) -> int:
+    """Show how a command is used, and what is wrong with how it was, and return the exit status."""
+    with click.Context(group, info_name="torchport") as context:
+        command = group.get_command(context, name)
+        assert command is not None
+        error = click.UsageError(message, click.Context(command, info_name=name, parent=context))
+    error.show()
+    return error.exit_code
 
 
 def _no_command() -> int:
@@ -96,13 +86,10 @@ def _no_command() -> int:
 
 
 def _invoke(arguments: Sequence[str]) -> int:
-    """The exit status of a command whose output has reached its reader."""
+    """The exit status of a command."""
     try:
         with group.make_context("torchport", list(arguments)) as context:
             group.invoke(context)
     except click.exceptions.Exit as wanted:
-        status = wanted.exit_code
-    else:
-        status = 0
-    sys.stdout.flush()
-    return status
+        return wanted.exit_code
+    return 0

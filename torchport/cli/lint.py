@@ -8,12 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import click
-
 from torchport.cli.choose import words
-from torchport.cli.options import command_of, option
-from torchport.cli.output import RunFailed, print_bytes, print_error, print_lines, print_note, style_for
-from torchport.cli.running import common_options, cpus, show_progress
+from torchport.cli.output import RunFailed, WrongUsage, print_bytes, print_error, print_lines, print_note, style_for
+from torchport.cli.plain import PlainCommand, PlainOption
+from torchport.cli.running import COMMON, cpus, show_progress
 from torchport.cli.settings import Given, Settings, all_settings
 from torchport.report.findings import Report
 from torchport.report.formats import FORMATS, STATISTICS
@@ -21,23 +19,25 @@ from torchport.report.formats import FORMATS, STATISTICS
 STDIN_NAME = "stdin.py"
 
 
-@command_of("lint", short_help="Report what runs badly, or not at all, on a TPU.")
-@click.argument("paths", metavar="PATH...", nargs=-1)
-@option("--fix", is_flag=True, help="Apply the safe fixes of the rules that migrate does not run.")
-@option("--diff", is_flag=True, help="Print what --fix would change as a unified diff; write nothing.")
-@option("--pedantic", is_flag=True, help="Also report what the file does not show for certain.")
-@option("--output-format", type=click.Choice(list(FORMATS)), default="text", show_default=True)
-@option("--statistics", is_flag=True, help="Only count the findings of each rule.")
-@option("--diff-base", metavar="REF", help="Report only lines that this branch changed since it left REF.")
-@option("--baseline", metavar="FILE", type=click.Path(), help="Report only what is not in FILE; made if missing.")
-@option("--update-baseline", is_flag=True, help="Accept all that is found now.")
-@option("--stdin-filename", metavar="PATH", help="Read standard input; this is the name of the file.")
-@option("--no-cache", is_flag=True, help="Look at every file anew.")
-@option("--cache-dir", metavar="FOLDER", envvar="TORCHPORT_CACHE_DIR", help="Default: .torchport_cache.")
-@option("-v", "--verbose", is_flag=True, help="Also report notes, which need nobody.")
-@common_options
-@click.pass_context
-def command(ctx: click.Context, /, paths: tuple[str, ...], **options: Any) -> None:
+OPTIONS = (
+    PlainOption(("--fix",), "Apply the safe fixes of the rules that migrate does not run."),
+    PlainOption(("--diff",), "Print what --fix would change as a unified diff; write nothing."),
+    PlainOption(("--pedantic",), "Also report what the file does not show for certain."),
+    PlainOption(("--output-format",), "", "choice", choices=tuple(FORMATS), default="text"),
+    PlainOption(("--statistics",), "Only count the findings of each rule."),
+    PlainOption(
+        ("--diff-base",), "Report only lines that this branch changed since it left REF.", "text", metavar="REF"
+    ),
+    PlainOption(("--baseline",), "Report only what is not in FILE; made if missing.", "file", metavar="FILE"),
+    PlainOption(("--update-baseline",), "Accept all that is found now."),
+    PlainOption(("--stdin-filename",), "Read standard input; this is the name of the file.", "text", metavar="PATH"),
+    PlainOption(("--no-cache",), "Look at every file anew."),
+    PlainOption(("--cache-dir",), "Default: .torchport_cache.", "text", metavar="FOLDER", envvar="TORCHPORT_CACHE_DIR"),
+    PlainOption(("-v", "--verbose"), "Also report notes, which need nobody."),
+)
+
+
+def _run(paths: tuple[str, ...], options: dict[str, Any]) -> int:
     """Report what runs badly, or not at all, on a TPU in PATH...: files, or folders with all the Python files in them.
 
     Files of settings and launchers there are read, too. What `torchport migrate` rewrites is reported as well, and left
@@ -57,7 +57,12 @@ def command(ctx: click.Context, /, paths: tuple[str, ...], **options: Any) -> No
     reports = [_lint(settings, stdin, options) for settings in all_settings(paths, given)]
     report = _merged(reports)
     _print(report, stdin, options)
-    ctx.exit(report.exit_status)
+    return report.exit_status
+
+
+command = PlainCommand(
+    "lint", "Report what runs badly, or not at all, on a TPU.", (*OPTIONS, *COMMON), _run, needs_path=False
+)
 
 
 def _stdin(paths: Sequence[str], name: str | None) -> bytes | None:
@@ -65,20 +70,20 @@ def _stdin(paths: Sequence[str], name: str | None) -> bytes | None:
     if "-" not in paths and name is None:
         return None
     if any(path != "-" for path in paths):
-        raise click.UsageError("standard input is one file: expected no other PATH beside it")
+        raise WrongUsage("standard input is one file: expected no other PATH beside it")
     return sys.stdin.buffer.read()
 
 
 def _check(paths: Sequence[str], stdin: bytes | None, options: dict[str, Any]) -> None:
     """Refuse what cannot be meant."""
     if not paths:
-        raise click.UsageError("Missing argument 'PATH...'.")
+        raise WrongUsage("Missing argument 'PATH...'.")
     if options["statistics"] and options["output_format"] not in STATISTICS:
-        raise click.UsageError(f"--statistics needs one of the formats {', '.join(STATISTICS)}")
+        raise WrongUsage(f"--statistics needs one of the formats {', '.join(STATISTICS)}")
     if options["update_baseline"] and options["diff_base"]:
-        raise click.UsageError("--update-baseline accepts all findings and --diff-base shows some: give one of them")
+        raise WrongUsage("--update-baseline accepts all findings and --diff-base shows some: give one of them")
     if stdin is not None and (options["diff_base"] or options["baseline"] or options["update_baseline"]):
-        raise click.UsageError("standard input has no baseline and no branch to compare with")
+        raise WrongUsage("standard input has no baseline and no branch to compare with")
 
 
 def _lint(settings: Settings, stdin: bytes | None, options: dict[str, Any]) -> Report:
@@ -122,7 +127,7 @@ def _baseline(settings: Settings, stdin: bytes | None, options: dict[str, Any]) 
     if config.baseline and stdin is None:
         return Baseline(config.resolve(config.baseline))
     if options["update_baseline"]:
-        raise click.UsageError("--update-baseline needs --baseline FILE, or baseline in the configuration")
+        raise WrongUsage("--update-baseline needs --baseline FILE, or baseline in the configuration")
     return None
 
 

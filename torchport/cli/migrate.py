@@ -3,44 +3,25 @@
 from __future__ import annotations
 
 import sys
-
-import click
+from typing import Any
 
 from torchport.cli.choose import words
-from torchport.cli.options import command_of, option
 from torchport.cli.output import RunFailed, print_bytes, print_error, print_lines, print_note, style_for
-from torchport.cli.running import common_options, cpus, show_progress
+from torchport.cli.plain import PlainCommand, PlainOption
+from torchport.cli.running import COMMON, cpus, show_progress
 from torchport.cli.settings import Given, Settings, all_settings
-from torchport.model import Target
 from torchport.pipeline import Options
 from torchport.report.run import Mode, Run
 
+OPTIONS = (
+    PlainOption(("--diff",), "Print the changes as a unified diff; write nothing."),
+    PlainOption(("--check",), "Only tell what would be rewritten; write nothing."),
+    PlainOption(("-v", "--verbose"), "List every edit and every note."),
+    PlainOption(("--output-format",), "", "choice", choices=("text", "json"), default="text"),
+)
 
-@command_of("migrate", short_help="Rewrite CUDA-specific code so that it trains on TPUs.")
-@click.argument("paths", metavar="PATH...", nargs=-1, required=True)
-@option("--diff", is_flag=True, help="Print the changes as a unified diff; write nothing.")
-@option("--check", is_flag=True, help="Only tell what would be rewritten; write nothing.")
-@option("-v", "--verbose", is_flag=True, help="List every edit and every note.")
-@option("--output-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
-@common_options
-@click.pass_context
-def command(
-    ctx: click.Context,
-    paths: tuple[str, ...],
-    target: Target | None,
-    diff: bool,
-    check: bool,
-    unsafe: bool,
-    select: tuple[str, ...],
-    ignore: tuple[str, ...],
-    exclude: tuple[str, ...],
-    force_exclude: bool,
-    config: str | None,
-    jobs: int | None,
-    allow_dirty: bool,
-    verbose: bool,
-    output_format: str,
-) -> None:
+
+def _run(paths: tuple[str, ...], given: dict[str, Any]) -> int:
     """Rewrite CUDA-specific code in PATH...: files, or folders with all the Python files in them.
 
     What cannot be proved is not changed but reported, with the reason; so is what files of settings and launchers ask
@@ -51,18 +32,19 @@ def command(
     Exit status: 0 nothing left to do, 1 something is left for a person (with --diff and
     --check also: something would be rewritten), 2 the run itself failed.
     """
-    mode: Mode = "diff" if diff else "check" if check else "write"
+    mode: Mode = "diff" if given["diff"] else "check" if given["check"] else "write"
+    asked = Given(given["config"], given["target"], words(given["select"]), words(given["ignore"]), given["unsafe"])
     runs = []
-    for settings in all_settings(paths, Given(config, target, words(select), words(ignore), unsafe)):
+    for settings in all_settings(paths, asked):
         options = Options(
             target=settings.target,
             mode=mode,
             unsafe=settings.unsafe,
-            exclude=tuple(exclude),
-            jobs=jobs or cpus(),
-            allow_dirty=allow_dirty,
+            exclude=given["exclude"],
+            jobs=given["jobs"] or cpus(),
+            allow_dirty=given["allow_dirty"],
             config=settings.config,
-            force_exclude=force_exclude,
+            force_exclude=given["force_exclude"],
             off=settings.off,
             every=settings.every,
         )
@@ -70,8 +52,13 @@ def command(
     run = runs[0]
     for other in runs[1:]:
         run.add(other)
-    _print(run, verbose=verbose, as_json=output_format == "json")
-    ctx.exit(run.exit_status)
+    _print(run, verbose=given["verbose"], as_json=given["output_format"] == "json")
+    return run.exit_status
+
+
+command = PlainCommand(
+    "migrate", "Rewrite CUDA-specific code so that it trains on TPUs.", (*OPTIONS, *COMMON), _run, needs_path=True
+)
 
 
 def _migrate(settings: Settings, options: Options) -> Run:

@@ -1,4 +1,4 @@
-"""Options and commands of click that start without ``inspect`` and ``locale``, which take their time to load.
+"""click's side of the command line: options and commands that start without ``inspect`` and ``locale``.
 
 click takes indents out of help texts and looks for translations; those of torchport have neither.
 """
@@ -6,11 +6,13 @@ click takes indents out of help texts and looks for translations; those of torch
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import IO, Any
 
 import click
 
 from torchport import __version__
+from torchport.cli.output import FAILED, RunFailed, WrongUsage, print_error
+from torchport.cli.plain import PlainCommand, PlainOption
 
 HELP = "Show this message and exit."
 VERSION = "Show the version and exit."
@@ -37,7 +39,24 @@ class _WithHelp(click.Command):
 
 
 class Command(_WithHelp):
-    """A command."""
+    """A command, whose failures are shown as those of click are."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """As in click."""
+        try:
+            return super().invoke(ctx)
+        except RunFailed as error:
+            raise _Failed(str(error)) from None
+        except WrongUsage as error:
+            raise click.UsageError(str(error), ctx) from None
+
+
+class _Failed(click.ClickException):
+    exit_code = FAILED
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        """Print one line to stderr."""
+        print_error(self.message)
 
 
 class Group(_WithHelp, click.Group):
@@ -60,6 +79,45 @@ def show_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
 def command_of(name: str, **attributes: Any) -> Callable[[Callable[..., Any]], Command]:
     """As ``click.command``."""
     return click.command(name, cls=Command, **attributes)
+
+
+def by_click(command: PlainCommand) -> Command:
+    """A command that is described without click, as a command of click."""
+
+    def callback(paths: tuple[str, ...], **options: Any) -> None:
+        click.get_current_context().exit(command.run(paths, options))
+
+    return Command(
+        command.name,
+        params=[
+            click.Argument(["paths"], metavar="PATH...", nargs=-1, required=command.needs_path),
+            *map(_option, command.options),
+        ],
+        callback=callback,
+        help=command.run.__doc__,
+        short_help=command.summary,
+    )
+
+
+def _option(given: PlainOption) -> Option:
+    attributes: dict[str, Any] = {"help": given.help, "metavar": given.metavar, "envvar": given.envvar}
+    if given.kind == "flag":
+        return Option(given.names, is_flag=True, **attributes)
+    if given.default is not None:
+        attributes |= {"default": given.default, "show_default": True}
+    return Option(given.names, type=_type(given), multiple=given.multiple, **attributes)
+
+
+def _type(given: PlainOption) -> click.ParamType[Any]:
+    match given.kind:
+        case "choice":
+            return click.Choice(given.choices)
+        case "number":
+            return click.IntRange(min=1)
+        case "file":
+            return click.Path()
+        case _:
+            return click.STRING
 
 
 def option(*names: str, **attributes: Any) -> Callable[..., Any]:

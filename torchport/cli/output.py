@@ -7,9 +7,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import IO, Any
-
-import click
+from typing import IO
 
 from torchport.report.text import Style
 
@@ -17,14 +15,12 @@ FAILED = 2
 HEAP = 500
 
 
-class RunFailed(click.ClickException):
+class RunFailed(Exception):
     """The run itself failed; the message is one line."""
 
-    exit_code = FAILED
 
-    def show(self, file: IO[Any] | None = None) -> None:
-        """Print it to stderr."""
-        print_error(self.message)
+class WrongUsage(Exception):
+    """The options or arguments cannot be meant; the message is one line, to stand below how the command is used."""
 
 
 def prepare_streams() -> None:

@@ -8,7 +8,7 @@ import click
 
 from torchport.cli.choose import all_rules
 from torchport.cli.options import command_of, option
-from torchport.cli.output import print_lines, style_for
+from torchport.cli.output import WrongUsage, print_lines, style_for
 
 
 @command_of("rule", short_help="Explain one rule.")
@@ -24,7 +24,7 @@ def command(code: str, output_format: str) -> None:
     if rule is None:
         near = suggest(rules, code)
         hint = f"; did you mean {near}?" if near else ": `torchport rules` lists all"
-        raise click.UsageError(f"no rule is called {code!r}{hint}")
+        raise WrongUsage(f"no rule is called {code!r}{hint}")
     if output_format == "json":
         import json
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import click
-
-from torchport.cli.output import RunFailed
+from torchport.cli.output import RunFailed, WrongUsage
 from torchport.lazy import NamedTuple
 from torchport.model import Rule, Target
 from torchport.project.config import Config, ConfigError, FileRules, find_config, read_config
@@ -41,7 +39,7 @@ class Settings(NamedTuple):
 def all_settings(paths: Sequence[str], given: Given) -> list[Settings]:
     """The settings for each configuration that is found above one of ``paths``.
 
-    What an option says goes before what the file says; ``--ignore`` adds to it. Raises RunFailed and click.UsageError.
+    What an option says goes before what the file says; ``--ignore`` adds to it. Raises RunFailed and WrongUsage.
     """
     groups: dict[str, tuple[Config, list[str]]] = {}
     seen: dict[str, Config] = {}
@@ -88,4 +86,4 @@ def _named(rules: tuple[Rule, ...], words: Sequence[str], config: Config | None 
     except CatalogError as error:
         if config is not None:
             raise RunFailed(f"{config.path}: [tool.torchport]: {error}") from None
-        raise click.UsageError(str(error)) from None
+        raise WrongUsage(str(error)) from None
