@@ -338,7 +338,7 @@ def without_gradients(tree: Tree, node: ast.AST) -> bool:
         if isinstance(parent, ast.With | ast.AsyncWith) and any(map(_disables, parent.items)):
             return True
         if isinstance(parent, FUNCTIONS):
-            return any(map(_disables, parent.decorator_list)) or _switches_to_eval(tree, parent)
+            return any(map(_disables, parent.decorator_list)) or switches_to_eval(tree, parent)
     return False
 
 
@@ -353,7 +353,8 @@ def _disables(node: ast.AST) -> bool:
     )
 
 
-def _switches_to_eval(tree: Tree, function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+def switches_to_eval(tree: Tree, function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Whether a function calls ``model.eval()``."""
     return any(
         isinstance(call.func, ast.Attribute) and not call.args and function in tree.ancestors(call)
         for call in tree.calls_of("eval")

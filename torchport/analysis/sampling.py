@@ -1,4 +1,4 @@
-"""Loops that sample: what a model gives in one turn is what it is given in the next, as in a diffusion process."""
+"""Loops that sample, where a model is given what it gave in the turn before, and that evaluate without a loader."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator
 from typing import TypeGuard
 
 from torchport.analysis.called import calls_of
-from torchport.analysis.loops import Step, without_gradients
+from torchport.analysis.loops import EVALUATES, Step, switches_to_eval, without_gradients
+from torchport.analysis.names import chain
 from torchport.analysis.parts import MODEL, Loop, in_one_call, over_pieces, word_of
 from torchport.analysis.scopes import FUNCTIONS, Tree, walk
 from torchport.lazy import NamedTuple, words
@@ -16,6 +17,15 @@ SAMPLES = words(r"(^|_)(sample|sampling|denoise|denoising|inpaint|generate)($|_)
 JOINS = frozenset(("cat", "concat", "concatenate", "stack", "hstack", "vstack", "pad", "append"))
 ON_HOST = frozenset(("cpu", "numpy", "item", "tolist"))
 LOOKS = frozenset(("isinstance", "getattr", "hasattr", "print", "len", "next", "super", "parameters"))
+PART = words(r"encode|decode|forward|generate|inference|predict|backbone|(^|_)(head|features|logits)$")
+"""Methods and parts of a model that compute."""
+ONE_BATCH = words(r"(^|_)(eval|evaluate|valid|validate|validation|test|predict)_(batch|step)$")
+TREATS = words(
+    r"^_*(add|build|compile|convert|create|define|eval|evaluate|export|fit|freeze|get|init|load|log|make|prepare|print|"
+    r"register|save|set|setup|test|train|unwrap|update|validate|wrap)_"
+)
+"""Functions that do something with a model; those that run it have loops of their own."""
+TOKENS = words(r"tokeniz|vocab|processor")
 CACHE = words(r"past|cache|kv")
 FEW = 8
 """Turns that may well be one program."""
@@ -55,8 +65,79 @@ def sampling_loops(tree: Tree, steps: Iterable[Step]) -> list[tuple[Loop, bool]]
     return found[::-1]
 
 
+def evaluating_loops(tree: Tree, others: set[Loop]) -> list[tuple[Loop, bool]]:
+    """Loops that evaluate a model over what may be no loader, and whether it is certain that turns are alike.
+
+    ``others`` have their boundaries; none that is found meets one of them. What is read on the host in each turn ends
+    its program.
+    """
+    around = {parent for loop in others for parent in tree.ancestors(loop)}
+    found: list[tuple[Loop, bool]] = []
+    for loop in reversed(tree.loops):
+        if not isinstance(loop, ast.For) or loop in around or loop in others or not _is_evaluation(tree, loop):
+            continue
+        if _is_short(loop) or in_one_call(tree, loop) or over_pieces(tree, loop):
+            continue
+        if not others.isdisjoint(tree.ancestors(loop)):
+            continue
+        own, turn = [*_own(loop.body)], _reads(loop.target)
+        calls = [n for n in own if isinstance(n, ast.Call) and _evaluates(n, turn) and without_gradients(tree, n)]
+        given = [g for node in own if (g := _gives(node)) is not None] if calls else []
+        if calls and not any(_passes_on(call, given, turn | _written_first(own)) for call in calls):
+            alike = not any(_differs(tree, node, turn, own) for node in own)
+            if alike or not any(isinstance(n, ast.Attribute) and n.attr in ON_HOST for n in own):
+                around.update(tree.ancestors(loop))
+                found.append((loop, alike))
+    return found[::-1]
+
+
+def _is_evaluation(tree: Tree, loop: ast.For) -> bool:
+    """Whether gradients are off in a loop, in code that says that it evaluates."""
+    if not without_gradients(tree, loop) and not _has_with(loop):
+        return False
+    function = tree.function(loop)
+    return function is None or (
+        isinstance(function, FUNCTIONS) and bool(EVALUATES.search(function.name) or switches_to_eval(tree, function))
+    )
+
+
+def _evaluates(call: ast.Call, turn: set[str]) -> bool:
+    """``model(x)``, ``model.text_encoder(x)``, ``self.evaluate_batch(x)``, and not of another model in each turn."""
+    parts = chain(call.func)
+    if not parts or not (call.args or call.keywords) or not turn.isdisjoint(parts) or any(map(TOKENS.search, parts)):
+        return False
+    of_model = any(map(MODEL.search, parts[:-1])) and PART.search(parts[-1])
+    is_model = MODEL.search(parts[-1]) and not TREATS.search(parts[-1])
+    return bool(is_model or ONE_BATCH.search(parts[-1]) or of_model)
+
+
+def _passes_on(call: ast.Call, given: list[Gives], anew: set[str]) -> bool:
+    """Whether a turn hands something to the next that the model is given there, or keeps keys and values for it."""
+    fed = _closure({t for g in given if call in walk(g.value) for t in g.targets}, given, forwards=True)
+    feeds = _closure(_given_to(call), given, forwards=False)
+    return bool((fed & feeds) - anew) or any(map(CACHE.search, (*feeds, *(k.arg or "" for k in call.keywords))))
+
+
+def _differs(tree: Tree, node: ast.AST, turn: set[str], own: list[ast.AST]) -> bool:
+    """Whether a place in a tensor depends on the turn: on the device each turn is another program then."""
+    if not _is_another_place(node) or turn.isdisjoint(_reads(node.slice)):
+        return False
+    if isinstance(node.ctx, ast.Store):
+        return True
+    statement = tree.statement(node)
+    taken = {n.id for n in walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    return not any(
+        isinstance(n, ast.Attribute)
+        and n.attr in ("to", "cuda")
+        and (node in walk(n.value) or not taken.isdisjoint(_reads(n.value)))
+        for n in own
+    )
+
+
 def _is_short(loop: Loop) -> bool:
-    """``for _ in range(3)``."""
+    """``for _ in range(3)`` and ``for x in (a, b)``."""
+    if isinstance(loop, ast.For) and isinstance(loop.iter, ast.Tuple | ast.List):
+        return True
     if not isinstance(loop, ast.For) or word_of(loop.iter) != "range":
         return False
     last = loop.iter.args[-1] if isinstance(loop.iter, ast.Call) and loop.iter.args else None

@@ -32,6 +32,12 @@ SAMPLES = (
     "runs without gradients, mark the end of each turn with shim.steps(...) or shim.sync()"
 )
 
+PIECES = (
+    "each turn computes with a model, and a lazy back end makes one program of all turns; mark the end of each turn "
+    "with shim.steps(...) or shim.sync(), and take pieces of one size on the host, before they are moved: what is read "
+    "or written at another place in each turn is another program in each"
+)
+
 EXPRESSION = "a loop over batches inside an expression: write it as a loop that ends its body with shim.sync()"
 
 
@@ -54,15 +60,19 @@ def step_boundary(rule: Rule, context: Context) -> Iterator[Finding]:
 
 
 def _sampling(rule: Rule, context: Context, steps: list[Step]) -> Iterator[Finding]:
-    """Loops in which a model is given what it gave in the turn before."""
+    """Loops in which a model is given what it gave in the turn before, and those that evaluate without a loader."""
     text = context.text.bytes.lower()
     if not any(word in text for word in MAY_SAMPLE):
         return
-    from torchport.analysis.sampling import sampling_loops  # few files sample
+    from torchport.analysis.sampling import evaluating_loops, sampling_loops  # few files sample
 
-    for loop, certain in sampling_loops(context.tree, steps):
-        if not has_boundary(context.tree, loop):
-            yield _stepped(rule, context, loop) if certain else context.leave(rule, _head(loop), SAMPLES)
+    sampling = sampling_loops(context.tree, steps)
+    taken = {step.loop for step in steps} | {loop for loop, _ in sampling}
+    evaluating = evaluating_loops(context.tree, taken)
+    for loops, reason in ((sampling, SAMPLES), (evaluating, PIECES)):
+        for loop, certain in loops:
+            if not has_boundary(context.tree, loop):
+                yield _stepped(rule, context, loop) if certain else context.leave(rule, _head(loop), reason)
 
 
 def _stepped(rule: Rule, context: Context, loop: Loop) -> Finding:
