@@ -32,6 +32,7 @@ HEAVY = ("torch", "libcst")
 NOT_FOR_ONE_FILE = (
     *HEAVY,
     *("click", "argparse", "gettext", "locale", "platform", "uuid", "datetime", "threading", "inspect", "dataclasses"),
+    *("dis", "fnmatch", "urllib"),  # what inspect and pathlib load, which are held back
     *("subprocess", "multiprocessing", "tempfile", "tomllib", "difflib", "textwrap"),
 )
 """What the report on one file must not wait for: half of what it costs is what it imports."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torchport import __version__
@@ -54,7 +54,7 @@ class LintOptions(NamedTuple):
     """The codes of rules that do not concern a path."""
     every: tuple[Rule, ...] = ()
     """All rules, whether or not the user asked for them."""
-    cache: Path | None = None
+    cache: str | None = None
     """The folder for results of earlier runs."""
     stdin: bytes | None = None
     """The content of the one file that is named, where it comes from standard input."""
@@ -262,15 +262,22 @@ def _held(path: str, data: bytes) -> list[Row]:
 
 def _settings(rules: tuple[Rule, ...], options: LintOptions) -> str:
     """A name for everything but the files that a result depends on."""
-    package = Path(__file__).parent
     code = [
-        f"{path.name} {status.st_mtime_ns} {status.st_size}"
+        f"{os.path.basename(path)} {status.st_mtime_ns} {status.st_size}"
         for part in DEPENDS_ON
-        for path in ([package / part] if part.endswith(".py") else sorted((package / part).rglob("*.py")))
-        for status in [path.stat()]
+        for path in _modules(os.path.join(os.path.dirname(__file__), part))
+        for status in [os.stat(path)]
     ]
     settings = (__version__, sys.version, options.target, str(options.unsafe))
     return key_of(*settings, repr(options.every or rules), *(rule.code for rule in rules), *code)
+
+
+def _modules(part: str) -> list[str]:
+    """The files of a module or a package."""
+    if part.endswith(".py"):
+        return [part]
+    names = [os.path.join(folder, name) for folder, _, names in os.walk(part) for name in names]
+    return sorted(name for name in names if name.endswith(".py"))
 
 
 def _result(path: str, linted: Linted | Problem, report: Report) -> FileResult:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from torchport.analysis.elsewhere import turning
@@ -271,7 +271,7 @@ def write_changed(result: Run | Report, paths: Sequence[str], *, allow_dirty: bo
     if not changed:
         return
     if not allow_dirty:
-        result.refusal = _guard(result, [path for path in paths if path and Path(path).exists()])
+        result.refusal = _guard(result, [path for path in paths if path and os.path.exists(path)])
     if result.refusal:
         return
     from torchport.project.write import write_file

@@ -36,7 +36,7 @@ def test_other_files_are_other_rules(kept: Path, tmp_path: Path, monkeypatch: py
     real = load.rules_folder()
     folder = tmp_path / "rules"
     folder.mkdir()
-    for path in real.glob("*.toml"):
+    for path in Path(real).glob("*.toml"):
         (folder / path.name).write_bytes(path.read_bytes())
     monkeypatch.setattr(load, "rules_folder", lambda: folder)
     first = load_rules()
@@ -55,7 +55,7 @@ def test_what_is_damaged_is_made_anew(kept: Path, damage: object) -> None:
     first = load_rules()
     kept.write_bytes(damage(kept.read_bytes()))  # type: ignore[operator]
     assert load_rules() == first
-    assert compiled.kept(compiled.signature(sorted(load.rules_folder().glob("*.toml")))) is not None
+    assert compiled.kept(compiled.signature(sorted(map(str, Path(load.rules_folder()).glob("*.toml"))))) is not None
 
 
 def test_nothing_is_kept_where_python_keeps_nothing(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import warnings
 from collections.abc import Iterable, Iterator
-from pathlib import PurePath
 
 from torchport.analysis.build import build
 from torchport.analysis.devices import SETTINGS, Key, Use
@@ -16,6 +15,7 @@ from torchport.analysis.parameters import Signatures, last_name
 from torchport.analysis.scopes import Tree
 from torchport.analysis.uses import find_uses
 from torchport.lazy import NamedTuple, pattern
+from torchport.project.paths import stem_of
 
 LINE = pattern(r"@(\d+)@")
 ELSEWHERE = "it carries one value with {!r} in {}, line {}, which cannot be rewritten: {}"
@@ -94,7 +94,7 @@ def _shared(tree: Tree, path: str) -> Iterator[tuple[str, Key]]:
         if SETTINGS.search(around.name):
             targets = [getattr(s, "target", None) or getattr(s, "targets", [None])[0] for s in around.body]
             yield from ((t.id, ("attribute", t.id)) for t in targets if isinstance(t, ast.Name))
-    stem = PurePath(path).stem
+    stem = stem_of(path)
     for name, bindings in tree.scope.names.items():
         binding = bindings[0]
         if binding.kind == "import" and not binding.target.startswith("torch"):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 import warnings
 from collections.abc import Iterable, Iterator
-from pathlib import PurePath
 
 from torchport.analysis.names import chain
 from torchport.analysis.scopes import FUNCTIONS, dotted, walk
+from torchport.project.paths import folders_of, stem_of
 
 LIBRARIES = ("triton", "helion")
 MAKERS = ("jit", "kernel", "autotune", "heuristics")
@@ -31,8 +31,8 @@ def kernel_names(text: str, path: str) -> set[tuple[str, str]]:
             found = launching(ast.parse(text))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return set()
-    folders = PurePath(path).parent.parts
-    return {(name, part) for name in found if "." not in name for part in (PurePath(path).stem, *(folders or ("",)))}
+    places = (stem_of(path), *(folders_of(path) or ("",)))
+    return {(name, part) for name in found if "." not in name for part in places}
 
 
 def launching(module: ast.Module, known: Iterable[str] = ()) -> set[str]:

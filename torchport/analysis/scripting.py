@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Iterator
-from pathlib import PurePath
 
 from torchport.analysis.names import qualify
 from torchport.analysis.scopes import Tree, dotted, walk
 from torchport.lazy import pattern
+from torchport.project.paths import folder_of, stem_of
 
 SCRIPTS = frozenset(
     f"torch.jit.{name}" for name in ("script", "script_method", "script_if_tracing", "export", "interface", "_overload")
@@ -65,8 +65,8 @@ def scripted_names(blob: bytes) -> set[tuple[str, str]]:
 
 def compiled_elsewhere(known: Iterable[tuple[str, str]], path: str) -> set[str]:
     """Names of the file at ``path`` that other files have compiled."""
-    home = PurePath(path)
-    return {name for name, module in known if module in (home.stem, home.parent.name)}
+    home = stem_of(path), folder_of(path)
+    return {name for name, module in known if module in home}
 
 
 def _qualified(tree: Tree, nodes: Iterable[ast.expr]) -> set[str]:

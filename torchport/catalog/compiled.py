@@ -5,33 +5,35 @@ Such a file is used only for the very files that it was made from, and not where
 
 from __future__ import annotations
 
+import io
 import marshal
 import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 from zlib import crc32
 
 from torchport import __version__
 
-FOLDER = Path(__file__).parent / "__pycache__"
-FILE = FOLDER / f"rules.{sys.implementation.cache_tag}.bin"
-CODE = (Path(__file__), Path(__file__).with_name("load.py"), Path(__file__).parents[1] / "model.py")
+HERE = os.path.dirname(__file__)
+FOLDER = os.path.join(HERE, "__pycache__")
+FILE = os.path.join(FOLDER, f"rules.{sys.implementation.cache_tag}.bin")
+CODE = (__file__, os.path.join(HERE, "load.py"), os.path.join(os.path.dirname(HERE), "model.py"))
 """Other code may make other rules of the same text."""
 
 
-def signature(files: Sequence[Path]) -> str:
+def signature(files: Sequence[str]) -> str:
     """What the kept rules depend on. Raises OSError."""
-    stats = [(str(path), path.stat()) for path in (*files, *CODE)]
+    stats = [(path, os.stat(path)) for path in (*files, *CODE)]
     return "\n".join([__version__, *(f"{path} {stat.st_mtime_ns} {stat.st_size}" for path, stat in stats)])
 
 
 def kept(wanted: str) -> list[dict[str, Any]] | None:
     """The fields of the rules that were kept for this signature, or None."""
     try:
-        data = FILE.read_bytes()
+        with io.FileIO(FILE) as file:
+            data = file.readall()
         if crc32(data[4:]) != int.from_bytes(data[:4], "big"):
             return None
         found, rules = marshal.loads(data[4:])
@@ -45,8 +47,9 @@ def keep(wanted: str, rules: list[dict[str, Any]]) -> None:
     if sys.dont_write_bytecode:
         return
     body = marshal.dumps((wanted, rules))
-    temporary = FILE.with_name(f"{FILE.name}.{os.getpid()}")
+    temporary = f"{FILE}.{os.getpid()}"
     with suppress(OSError):
-        FOLDER.mkdir(exist_ok=True)
-        temporary.write_bytes(crc32(body).to_bytes(4, "big") + body)
-        temporary.replace(FILE)
+        os.makedirs(FOLDER, exist_ok=True)
+        with open(temporary, "wb") as file:
+            file.write(crc32(body).to_bytes(4, "big") + body)
+        os.replace(temporary, FILE)

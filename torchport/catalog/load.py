@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import os
 from typing import Any, get_args
 
 from torchport.lazy import pattern
@@ -41,28 +41,29 @@ class CatalogError(ValueError):
     """A rule file that is not what it should be: says file, line, what was expected."""
 
 
-def rules_folder() -> Path:
+def rules_folder() -> str:
     """The folder of rule files: in the wheel beside the package, in a checkout at its root."""
-    package = Path(__file__).resolve().parent.parent
-    shipped = package / "rules"
-    return shipped if shipped.is_dir() else package.parent / "rules"
+    package = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+    shipped = os.path.join(package, "rules")
+    return shipped if os.path.isdir(shipped) else os.path.join(os.path.dirname(package), "rules")
 
 
-def load_rules(extra: tuple[Path, ...] = ()) -> tuple[Rule, ...]:
+def load_rules(extra: tuple[str, ...] = ()) -> tuple[Rule, ...]:
     """All rules, shipped ones first, sorted by code.
 
     Raises CatalogError for a file that cannot be read, an entry that is not valid, or a code that is given twice.
     """
-    shipped = sorted(path for path in rules_folder().iterdir() if path.suffix == ".toml")
+    folder = rules_folder()
+    shipped = sorted(os.path.join(folder, name) for name in os.listdir(folder) if name.endswith(".toml"))
     if not shipped:
-        raise CatalogError(f"{rules_folder()}: no rule files found; reinstall torchport")
+        raise CatalogError(f"{folder}: no rule files found; reinstall torchport")
     rules = _shipped(shipped)
     for path in extra:
         _add(rules, path)
     return tuple(rules[code] for code in sorted(rules))
 
 
-def _shipped(files: list[Path]) -> dict[str, Rule]:
+def _shipped(files: list[str]) -> dict[str, Rule]:
     """The rules of the shipped files, by code, kept as byte code is: to read them takes longer than a small file."""
     from torchport.catalog import compiled
 
@@ -80,19 +81,20 @@ def _shipped(files: list[Path]) -> dict[str, Rule]:
     return rules
 
 
-def _add(rules: dict[str, Rule], path: Path) -> None:
+def _add(rules: dict[str, Rule], path: str) -> None:
     for rule in read_file(path):
         if rule.code in rules:
             raise CatalogError(f"{rule.source}: {rule.code} is already defined at {rules[rule.code].source}")
         rules[rule.code] = rule
 
 
-def read_file(path: Path) -> list[Rule]:
+def read_file(path: str) -> list[Rule]:
     """The rules of one file. Raises CatalogError."""
     import tomllib
 
     try:
-        text = path.read_text(encoding="utf-8")
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
         data = tomllib.loads(text)
     except (OSError, UnicodeDecodeError) as error:
         raise CatalogError(f"{path}: cannot be read: {error}") from error
@@ -101,7 +103,7 @@ def read_file(path: Path) -> list[Rule]:
     if set(data) != {"rule"} or not isinstance(data["rule"], list):
         raise CatalogError(f"{path}:1: expected [[rule]] entries and nothing else, found {sorted(data)}")
     lines = [number for number, line in enumerate(text.splitlines(), 1) if line.strip() == "[[rule]]"]
-    return [_rule(entry, f"{path.name}:{line}") for entry, line in zip(data["rule"], lines, strict=True)]
+    return [_rule(entry, f"{os.path.basename(path)}:{line}") for entry, line in zip(data["rule"], lines, strict=True)]
 
 
 def _rule(entry: dict[str, Any], where: str) -> Rule:

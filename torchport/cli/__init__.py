@@ -6,8 +6,8 @@ import gc
 import os
 import sys
 
-NOT_NEEDED = ("inspect", "ipaddress")
-"""What click and pathlib import, though a run without an error uses nothing of it."""
+NOT_NEEDED = ("inspect", "ipaddress", "pathlib")
+"""What click, pathlib and torchport import, though a run over one file without an error uses nothing of it."""
 MANY = 100_000
 """New objects between two searches for cycles: Python's 700 makes it search some fifty times while modules load."""
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
+import pathlib
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from torchport.cli.choose import words
@@ -123,24 +123,24 @@ def _baseline(settings: Settings, stdin: bytes | None, options: dict[str, Any]) 
 
     config = settings.config
     if options["baseline"]:
-        return Baseline(Path(options["baseline"]))
+        return Baseline(pathlib.Path(options["baseline"]))
     if config.baseline and stdin is None:
-        return Baseline(config.resolve(config.baseline))
+        return Baseline(pathlib.Path(config.resolve(config.baseline)))
     if options["update_baseline"]:
         raise WrongUsage("--update-baseline needs --baseline FILE, or baseline in the configuration")
     return None
 
 
-def _cache_folder(settings: Settings, given: str | None) -> Path:
+def _cache_folder(settings: Settings, given: str | None) -> str:
     """At the top of the project: beside the configuration, or at the top of the repository, or here."""
     from torchport.lint.cache import FOLDER
-    from torchport.project.git import find_repository
+    from torchport.project.git import top_of
 
     if given:
-        return Path(given)
+        return given
     if settings.config.root:
-        return Path(settings.config.root) / FOLDER
-    return (find_repository(Path(os.path.realpath(settings.paths[0]))) or Path()) / FOLDER
+        return os.path.join(settings.config.root, FOLDER)
+    return os.path.join(top_of(os.path.realpath(settings.paths[0])) or "", FOLDER)
 
 
 def _merged(reports: Sequence[Report]) -> Report:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from torchport.cli.output import RunFailed, WrongUsage
 from torchport.lazy import NamedTuple
@@ -45,7 +44,7 @@ def all_settings(paths: Sequence[str], given: Given) -> list[Settings]:
     seen: dict[str, Config] = {}
     try:
         for path in paths:
-            config = read_config(Path(given.config)) if given.config else find_config(path, seen)
+            config = read_config(given.config) if given.config else find_config(path, seen)
             groups.setdefault(config.path, (config, []))[1].append(path)
     except ConfigError as error:
         raise RunFailed(str(error)) from None

@@ -7,9 +7,9 @@ found again where lines have moved.
 from __future__ import annotations
 
 import os
+import pathlib
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from pathlib import Path
 from typing import Any
 
 from torchport.lazy import NamedTuple
@@ -33,7 +33,7 @@ class Key(NamedTuple):
 class Baseline:
     """``accepted`` counts the findings of each name that the file has; ``seen`` those that were met in this run."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: pathlib.Path) -> None:
         self.path = path
         self.root = str(path.resolve().parent)
         self.exists = path.exists()
@@ -74,7 +74,7 @@ class Baseline:
 
     def _is_gone(self, name: str, tops: Sequence[str]) -> bool:
         under = any(top == "." or name == top or name.startswith(f"{top}/") for top in tops)
-        return under and not (Path(self.root) / name).exists()
+        return under and not (pathlib.Path(self.root) / name).exists()
 
     def accept(self, path: str, findings: Sequence[tuple[Finding, str]]) -> None:
         """Take findings in that ``new`` has let through, with the text of their lines."""
@@ -98,7 +98,7 @@ class Baseline:
             temporary.unlink(missing_ok=True)
 
 
-def _read(path: Path) -> Counter[Key]:
+def _read(path: pathlib.Path) -> Counter[Key]:
     import json
 
     try:
@@ -112,7 +112,7 @@ def _read(path: Path) -> Counter[Key]:
     return Counter(dict(_entries(path, data["findings"])))
 
 
-def _entries(path: Path, files: dict[str, Any]) -> list[tuple[Key, int]]:
+def _entries(path: pathlib.Path, files: dict[str, Any]) -> list[tuple[Key, int]]:
     entries = []
     for name, codes in files.items():
         for code, texts in codes.items() if isinstance(codes, dict) else [("", None)]:

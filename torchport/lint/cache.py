@@ -5,10 +5,10 @@ The folder ignores itself and may be deleted at any time. Nothing in it is execu
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Container, Mapping
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 from torchport.lint.work import Found
@@ -24,8 +24,8 @@ TAG = "Signature: 8a477f597d28d172789f06886806bc55\n# This folder holds results 
 class Cache:
     """One set of results. Shards are read when they are asked for and written when something was added."""
 
-    def __init__(self, folder: Path, settings: str) -> None:
-        self.top, self.folder = folder, folder / settings
+    def __init__(self, folder: str, settings: str) -> None:
+        self.top, self.folder = folder, os.path.join(folder, settings)
         self.shards: dict[str, dict[str, Any]] = {}
         self.used: set[str] = set()
         self.changed: set[str] = set()
@@ -45,7 +45,7 @@ class Cache:
 
     def _shard(self, name: str) -> dict[str, Any]:
         if name not in self.shards:
-            self.shards[name] = _load(self.folder / f"{name}.json")
+            self.shards[name] = _load(os.path.join(self.folder, f"{name}.json"))
         return self.shards[name]
 
     def save(self) -> None:
@@ -53,7 +53,7 @@ class Cache:
         if not self.changed:
             return
         with suppress(OSError):
-            self.folder.mkdir(parents=True, exist_ok=True)
+            os.makedirs(self.folder, exist_ok=True)
             _mark(self.top)
             for name in sorted(self.changed):
                 shard = self.shards[name]
@@ -61,7 +61,7 @@ class Cache:
                     old = [key for key in shard if key not in self.used]
                     for key in old[: len(shard) - LARGEST]:
                         del shard[key]
-                _store(self.folder / f"{name}.json", shard)
+                _store(os.path.join(self.folder, f"{name}.json"), shard)
             _forget(self.top, self.folder)
 
 
@@ -87,12 +87,13 @@ def found_of(entry: Any, codes: Container[str]) -> Found | None:
     return None
 
 
-def _load(path: Path) -> dict[str, Any]:
+def _load(path: str) -> dict[str, Any]:
     """The entries of a shard; none where it is missing, damaged, or not written by this program."""
     import json
 
     try:
-        head, _, body = path.read_bytes().partition(b"\n")
+        with io.FileIO(path) as file:
+            head, _, body = file.readall().partition(b"\n")
         if _digest(body).encode() == head:
             entries = json.loads(body)
             if isinstance(entries, dict):
@@ -102,32 +103,35 @@ def _load(path: Path) -> dict[str, Any]:
     return {}
 
 
-def _store(path: Path, entries: Mapping[str, Any]) -> None:
+def _store(path: str, entries: Mapping[str, Any]) -> None:
     """Whole or not at all, for another run may be reading it."""
     import json
 
     body = json.dumps(entries, separators=(",", ":")).encode()
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    temporary = f"{path}.{os.getpid()}.tmp"
     try:
-        temporary.write_bytes(_digest(body).encode() + b"\n" + body)
-        temporary.replace(path)
+        with open(temporary, "wb") as file:
+            file.write(_digest(body).encode() + b"\n" + body)
+        os.replace(temporary, path)
     finally:
         with suppress(OSError):
-            temporary.unlink(missing_ok=True)
+            os.unlink(temporary)
 
 
-def _mark(top: Path) -> None:
+def _mark(top: str) -> None:
     """Git and backups leave the folder out."""
     for name, text in ((".gitignore", "*\n"), ("CACHEDIR.TAG", TAG)):
-        if not (top / name).exists():
-            (top / name).write_text(text, encoding="utf-8")
+        path = os.path.join(top, name)
+        if not os.path.exists(path):
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text)
 
 
-def _forget(top: Path, mine: Path) -> None:
+def _forget(top: str, mine: str) -> None:
     """Sets of results of settings, or releases, that nobody has asked for in a long time."""
-    import shutil
-
-    mine.touch()
-    sets = sorted((entry for entry in top.iterdir() if entry.is_dir()), key=lambda entry: entry.stat().st_mtime)
+    os.utime(mine)
+    sets = sorted((entry for entry in os.scandir(top) if entry.is_dir()), key=lambda entry: entry.stat().st_mtime)
     for old in sets[:-KEPT]:
-        shutil.rmtree(old, ignore_errors=True)
+        import shutil
+
+        shutil.rmtree(old.path, ignore_errors=True)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Collection, Mapping
-from pathlib import Path
 from typing import Any
 
 from torchport.lazy import NamedTuple
 from torchport.model import TARGETS, Target
+from torchport.project.paths import with_parents
 from torchport.project.patterns import clean, matches
 
 FILE = "pyproject.toml"
@@ -42,7 +43,7 @@ class Config(NamedTuple):
     def relative(self, path: str) -> str:
         """``path`` as patterns see it: relative to the folder of the configuration, or absolute outside of it."""
         folder, name = os.path.split(path)
-        absolute = os.path.join(os.path.realpath(folder), name)  # noqa: PTH118 - a file that is a link keeps its name
+        absolute = os.path.join(os.path.realpath(folder), name)  # a file that is a link keeps its name
         inside = absolute.startswith(self.root + os.sep)
         return (absolute[len(self.root) + 1 :] if inside else absolute).replace(os.sep, "/")
 
@@ -50,9 +51,9 @@ class Config(NamedTuple):
         """Whether the configuration leaves a file out."""
         return bool(self.exclude) and matches(self.relative(path), self.exclude)
 
-    def resolve(self, name: str) -> Path:
+    def resolve(self, name: str) -> str:
         """A path that the file names."""
-        return Path(self.root) / Path(name).expanduser()
+        return os.path.join(self.root, os.path.expanduser(name))
 
 
 def find_config(path: str, cache: dict[str, Config] | None = None) -> Config:
@@ -61,37 +62,34 @@ def find_config(path: str, cache: dict[str, Config] | None = None) -> Config:
     Raises ConfigError.
     """
     start = os.path.realpath(path)
-    folder = Path(start if Path(start).is_dir() else Path(start).parent)
     seen = {} if cache is None else cache
-    for candidate in (folder, *folder.parents):
-        key = str(candidate)
-        if key not in seen:
-            file = candidate / FILE
-            found = _read_if_ours(file)
+    for folder in with_parents(start if os.path.isdir(start) else os.path.dirname(start)):
+        if folder not in seen:
+            found = _read_if_ours(os.path.join(folder, FILE))
             if found is None:
                 continue
-            seen[key] = found
-        return seen[key]
+            seen[folder] = found
+        return seen[folder]
     return Config()
 
 
-def read_config(path: Path) -> Config:
+def read_config(path: str) -> Config:
     """The configuration in a file that the user names: a pyproject.toml, or one with the same keys at its top.
 
     Raises ConfigError.
     """
     try:
-        data = path.read_bytes()
+        data = _bytes_of(path)
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror or error}") from None
     table = _parse(path, data)
-    ours = table.get("tool", {}).get("torchport") if path.name == FILE or "tool" in table else table
+    ours = table.get("tool", {}).get("torchport") if os.path.basename(path) == FILE or "tool" in table else table
     return _config(path, ours if ours is not None else {})
 
 
-def _read_if_ours(file: Path) -> Config | None:
+def _read_if_ours(file: str) -> Config | None:
     try:
-        data = file.read_bytes()
+        data = _bytes_of(file)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
@@ -102,7 +100,12 @@ def _read_if_ours(file: Path) -> Config | None:
     return _config(file, tool["torchport"]) if isinstance(tool, dict) and "torchport" in tool else None
 
 
-def _parse(path: Path, data: bytes) -> dict[str, Any]:
+def _bytes_of(path: str) -> bytes:
+    with io.FileIO(path) as file:
+        return file.readall()
+
+
+def _parse(path: str, data: bytes) -> dict[str, Any]:
     import tomllib
 
     try:
@@ -111,13 +114,12 @@ def _parse(path: Path, data: bytes) -> dict[str, Any]:
         raise ConfigError(f"{_shown(path)}: not valid TOML: {error}") from None
 
 
-def _shown(path: Path) -> str:
-    absolute = path.resolve()
-    here = Path.cwd()
-    return str(absolute.relative_to(here) if absolute.is_relative_to(here) else absolute)
+def _shown(path: str) -> str:
+    absolute, here = os.path.realpath(path), os.path.join(os.getcwd(), "")
+    return absolute.removeprefix(here)
 
 
-def _config(path: Path, table: Any) -> Config:
+def _config(path: str, table: Any) -> Config:
     where = f"{_shown(path)}: [tool.torchport]"
     if not isinstance(table, dict):
         raise ConfigError(f"{where} must be a table")
@@ -141,7 +143,7 @@ def _config(path: Path, table: Any) -> Config:
         _require(where, f"per-file-ignores.{pattern!r}", codes, "a list of codes")
     return Config(
         path=_shown(path),
-        root=str(path.resolve().parent),
+        root=os.path.dirname(os.path.realpath(path)),
         target=target,
         select=tuple(table.get("select", ())),
         ignore=tuple(table.get("ignore", ())),

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
+import pathlib
 import stat
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Literal
 
 from torchport.lazy import NamedTuple
 from torchport.model import FileResult, Problem
 from torchport.project import git
-from torchport.project.git import shown
+from torchport.project.paths import shown, suffix_of
 from torchport.project.patterns import clean, matches
 
 Kind = Literal["source", "stub", "notebook", "settings", "launcher"]
@@ -62,8 +62,8 @@ class Selection:
 class _Link(NamedTuple):
     """A link to a file, and the real folder that it may not lead out of."""
 
-    path: Path
-    root: Path
+    path: pathlib.Path
+    root: pathlib.Path
     explicit: bool = False
 
 
@@ -99,10 +99,10 @@ def find_files(
     for path in paths:
         if not path:
             finder.selection.refuse("''", "is no path: expected a file or a folder; is a variable unset?", fatal=True)
-        elif _is_folder(Path(path)):
-            _take_folder(finder, Path(path))
+        elif os.path.isdir(path):
+            _take_folder(finder, pathlib.Path(path))
         else:
-            _take_named(finder, Path(path))
+            _take_named(finder, path)
     for link in finder.links:
         _settle_link(finder, link)
     if wanted is not None:
@@ -112,36 +112,26 @@ def find_files(
     return finder.selection
 
 
-def _is_folder(path: Path) -> bool:
+def _take_named(finder: _Finder, path: str) -> None:
+    is_link = os.path.islink(path)
     try:
-        return path.is_dir()
-    except OSError:
-        return False
-
-
-def _take_named(finder: _Finder, path: Path) -> None:
-    try:
-        path.lstat()
-        is_link = path.is_symlink()
-        size = path.stat().st_size
+        size = os.stat(path).st_size
     except FileNotFoundError:
-        broken = path.is_symlink()
-        what = "is a link to a file that does not exist" if broken else "does not exist: expected a file or a folder"
+        what = "is a link to a file that does not exist" if is_link else "does not exist: expected a file or a folder"
         finder.selection.refuse(shown(path), what, fatal=True)
+        return
     except OSError as error:
         finder.selection.refuse(shown(path), f"cannot be looked at ({error.strerror or error})", fatal=True)
+        return
+    if is_link:
+        finder.links.append(_Link(pathlib.Path(path), pathlib.Path(path).parent.resolve(), explicit=True))
     else:
-        if is_link:
-            finder.links.append(_Link(path, path.parent.resolve(), explicit=True))
-        else:
-            finder.take(shown(path), str(path.resolve()), explicit=True)
-        if size > LARGEST and is_plain(shown(path)):
-            finder.selection.notes.append(
-                f"{shown(path)}: is larger than {LARGEST // 1000} kB: taken for data, not read"
-            )
+        finder.take(shown(path), os.path.realpath(path), explicit=True)
+    if size > LARGEST and is_plain(shown(path)):
+        finder.selection.notes.append(f"{shown(path)}: is larger than {LARGEST // 1000} kB: taken for data, not read")
 
 
-def _take_folder(finder: _Finder, root: Path) -> None:
+def _take_folder(finder: _Finder, root: pathlib.Path) -> None:
     real_root = root.resolve()
     prefix = "" if shown(root) == "." else shown(root).rstrip("/") + "/"
     before = len(finder.selection.files), len(finder.links)
@@ -181,13 +171,6 @@ def is_plain(name: str) -> bool:
     return kind_of(name) in PLAIN
 
 
-def suffix_of(name: str) -> str:
-    """The end of a file's name from its last dot on, as pathlib has it, which is too slow for thousands of files."""
-    last = name.rpartition("/")[2]
-    stem, dot, rest = last.rpartition(".")
-    return dot + rest if stem and rest else ""
-
-
 def _mode(path: str) -> int:
     """Type and mode bits of a file or a link, 0 where there is none."""
     try:
@@ -196,7 +179,7 @@ def _mode(path: str) -> int:
         return 0
 
 
-def _names_under(finder: _Finder, root: Path, real_root: Path) -> Iterator[str]:
+def _names_under(finder: _Finder, root: pathlib.Path, real_root: pathlib.Path) -> Iterator[str]:
     """Paths below ``root``, relative to it, with forward slashes."""
     if git.find_repository(real_root) is not None:
         try:
@@ -210,7 +193,7 @@ def _names_under(finder: _Finder, root: Path, real_root: Path) -> Iterator[str]:
     yield from _walk(finder, root, real_root)
 
 
-def _names_of(finder: _Finder, root: Path, listing: git.Listing) -> Iterator[str]:
+def _names_of(finder: _Finder, root: pathlib.Path, listing: git.Listing) -> Iterator[str]:
     for folder in listing.unreadable:
         finder.selection.refuse(shown(root / folder), "cannot be listed: expected a readable folder")
     new = (name for name in listing.untracked if SKIPPED_FOLDERS.isdisjoint(name.split("/")))
@@ -223,28 +206,28 @@ def _names_of(finder: _Finder, root: Path, listing: git.Listing) -> Iterator[str
         yield name
 
 
-def _names_in_nested(finder: _Finder, nested: Path) -> Iterator[str]:
+def _names_in_nested(finder: _Finder, nested: pathlib.Path) -> Iterator[str]:
     """A submodule or a repository inside the repository: git lists it by its own name only."""
     real = nested.resolve()
-    return _names_under(finder, nested, real) if git.exists(nested / ".git") else _walk(finder, nested, real)
+    return _names_under(finder, nested, real) if os.path.exists(nested / ".git") else _walk(finder, nested, real)
 
 
-def _walk(finder: _Finder, root: Path, real_root: Path) -> Iterator[str]:
+def _walk(finder: _Finder, root: pathlib.Path, real_root: pathlib.Path) -> Iterator[str]:
     def refuse(error: OSError) -> None:
-        folder = shown(Path(error.filename)) if error.filename else shown(root)
+        folder = shown(pathlib.Path(error.filename)) if error.filename else shown(root)
         finder.selection.refuse(folder, f"cannot be listed ({error.strerror}): expected a readable folder")
 
     for folder, inner, names in os.walk(root, onerror=refuse):
-        here = Path(folder)
+        here = pathlib.Path(folder)
         inner[:] = sorted(name for name in inner if _is_entered(finder, here / name, real_root))
         relative = "" if here == root else here.relative_to(root).as_posix() + "/"
         yield from (relative + name for name in sorted(names))
 
 
-def _is_entered(finder: _Finder, folder: Path, real_root: Path) -> bool:
+def _is_entered(finder: _Finder, folder: pathlib.Path, real_root: pathlib.Path) -> bool:
     if folder.name in SKIPPED_FOLDERS or folder.name.endswith(".egg-info"):
         return False
-    if git.exists(folder / "pyvenv.cfg") or git.exists(folder / "CACHEDIR.TAG"):
+    if os.path.exists(folder / "pyvenv.cfg") or os.path.exists(folder / "CACHEDIR.TAG"):
         return False
     if folder.is_symlink():
         if not folder.resolve().is_relative_to(real_root):

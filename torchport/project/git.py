@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import pathlib
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 
 from torchport.lazy import NamedTuple
+from torchport.project.paths import shown, with_parents
 
 _REPOSITORY_VARIABLES = frozenset(
     f"GIT_{name}" for name in ("DIR", "WORK_TREE", "INDEX_FILE", "OBJECT_DIRECTORY", "COMMON_DIR", "PREFIX")
@@ -38,7 +39,7 @@ class GitError(Exception):
     """git is missing, or refused; the text is the first line of what it said."""
 
 
-def run_git(folder: Path, *arguments: str) -> tuple[bytes, bytes]:
+def run_git(folder: pathlib.Path, *arguments: str) -> tuple[bytes, bytes]:
     """Output and error output of one git command in ``folder``. Raises GitError where it fails."""
     import subprocess
 
@@ -56,32 +57,27 @@ def run_git(folder: Path, *arguments: str) -> tuple[bytes, bytes]:
     return done.stdout, done.stderr
 
 
-def find_repository(folder: Path) -> Path | None:
+def find_repository(folder: pathlib.Path) -> pathlib.Path | None:
     """The top of the work tree that holds ``folder`` (an absolute path), or None."""
-    for candidate in (folder, *folder.parents):
-        if exists(candidate / ".git"):
-            return candidate
-    return None
+    top = top_of(str(folder))
+    return None if top is None else pathlib.Path(top)
 
 
-def exists(path: Path) -> bool:
-    """Whether there is such a file, as far as one may know."""
-    try:
-        return path.exists()
-    except OSError:
-        return False
+def top_of(folder: str) -> str | None:
+    """As ``find_repository``, without pathlib."""
+    return next((above for above in with_parents(folder) if os.path.exists(os.path.join(above, ".git"))), None)
 
 
-def list_files(folder: Path) -> Listing:
+def list_files(folder: pathlib.Path) -> Listing:
     """The files of ``folder`` that git tracks, and those that it neither tracks nor ignores. Raises GitError."""
     tracked, _ = run_git(folder, "ls-files", "-z", "--cached")
     untracked, said = run_git(folder, "ls-files", "-z", "--others", "--exclude-standard")
     top = find_repository(folder.resolve())
-    has_submodules = top is not None and exists(top / ".gitmodules")
+    has_submodules = top is not None and os.path.exists(top / ".gitmodules")
     return Listing(_names(tracked), _names(untracked), tuple(_unreadable(said)), has_submodules)
 
 
-def is_ignored(folder: Path) -> bool:
+def is_ignored(folder: pathlib.Path) -> bool:
     """Whether git was told to leave this very folder alone."""
     try:
         run_git(folder, "check-ignore", "-q", ".")
@@ -123,11 +119,11 @@ def find_dirty(given: Sequence[str], rewritten: Sequence[str]) -> Dirty:
     return Dirty(tuple(sorted(dirty)), tuple(unversioned))
 
 
-def _by_repository(paths: Iterable[str]) -> dict[Path | None, list[str]]:
-    tops: dict[Path, Path | None] = {}
-    groups: dict[Path | None, list[str]] = {}
+def _by_repository(paths: Iterable[str]) -> dict[pathlib.Path | None, list[str]]:
+    tops: dict[pathlib.Path, pathlib.Path | None] = {}
+    groups: dict[pathlib.Path | None, list[str]] = {}
     for path in paths:
-        real = Path(path).resolve()
+        real = pathlib.Path(path).resolve()
         folder = real if real.is_dir() else real.parent
         if folder not in tops:
             tops[folder] = find_repository(folder)
@@ -135,7 +131,7 @@ def _by_repository(paths: Iterable[str]) -> dict[Path | None, list[str]]:
     return groups
 
 
-def _changed(top: Path, paths: Sequence[str]) -> Iterator[str]:
+def _changed(top: pathlib.Path, paths: Sequence[str]) -> Iterator[str]:
     """Tracked files with changes, staged or not, among ``paths`` or under them."""
     for batch in _batches(top, paths):
         output, _ = run_git(top, "status", "--porcelain=v1", "-z", "--untracked-files=no", "--", *batch)
@@ -146,7 +142,7 @@ def _changed(top: Path, paths: Sequence[str]) -> Iterator[str]:
             yield shown(top / entry[3:])
 
 
-def _untracked(top: Path, paths: Sequence[str]) -> tuple[list[str], list[str]]:
+def _untracked(top: pathlib.Path, paths: Sequence[str]) -> tuple[list[str], list[str]]:
     """Among these files, the new ones and the ignored ones."""
     tracked: set[str] = set()
     new: set[str] = set()
@@ -159,18 +155,10 @@ def _untracked(top: Path, paths: Sequence[str]) -> tuple[list[str], list[str]]:
     return fresh, ignored
 
 
-def _batches(top: Path, paths: Sequence[str]) -> Iterator[list[str]]:
+def _batches(top: pathlib.Path, paths: Sequence[str]) -> Iterator[list[str]]:
     for start in range(0, len(paths), _BATCH):
         yield [_inside(top, path) for path in paths[start : start + _BATCH]]
 
 
-def _inside(top: Path, path: str) -> str:
-    return Path(path).resolve().relative_to(top).as_posix()
-
-
-def shown(path: Path) -> str:
-    """A path as messages show it: relative to the current folder where it lies under it, with forward slashes."""
-    here = Path.cwd()
-    if path.is_absolute() and path.is_relative_to(here):
-        path = path.relative_to(here)
-    return path.as_posix()
+def _inside(top: pathlib.Path, path: str) -> str:
+    return pathlib.Path(path).resolve().relative_to(top).as_posix()

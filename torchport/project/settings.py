@@ -12,7 +12,7 @@ from torchport.project.source import UTF8_BOM, UTF16_BOMS, read_bytes
 def read_settings(path: str) -> bytes | Problem:
     """The content of a file in UTF-8; of one that is too large to be of interest nothing."""
     try:
-        if os.stat(path).st_size > LARGEST:  # noqa: PTH116 - thousands of files, and pathlib is slow
+        if os.stat(path).st_size > LARGEST:
             return b""
     except OSError:
         pass  # reading it says what is wrong

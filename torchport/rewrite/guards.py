@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
-from pathlib import PurePath
 
 from torchport.analysis.flows import scope_around
 from torchport.analysis.kernels import called_name, is_launch, launching
 from torchport.analysis.names import chain
 from torchport.analysis.scopes import dotted
 from torchport.lazy import pattern, words
+from torchport.project.paths import folder_of
 from torchport.rewrite.context import Context
 
 AVAILABLE = ("torch.cuda.is_available", "torch.accelerator.is_available", "torchport.shim.is_available")
@@ -297,5 +297,5 @@ def _launching(context: Context) -> set[str]:
 def _is_kernel_of_project(context: Context, name: str) -> bool:
     """Whether a name that is imported launches a kernel in another file: ``kernels.fused``, ``Fused.apply``."""
     module, _, last = name.removesuffix(".apply").rpartition(".")
-    part = module.rpartition(".")[2] or PurePath(context.path).parent.name
+    part = module.rpartition(".")[2] or folder_of(context.path)
     return (last, part) in context.project.kernels

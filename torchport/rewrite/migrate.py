@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import compress
-from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from torchport.analysis.project import ProjectFacts
@@ -16,6 +15,7 @@ from torchport.catalog.prefilter import Prefilter
 from torchport.lazy import NamedTuple, pattern
 from torchport.model import Edit, Finding, Problem, Rule, Target
 from torchport.project.config import EVERYWHERE, FileRules
+from torchport.project.paths import stem_of
 from torchport.rewrite import leftovers, reports
 from torchport.rewrite.checks import fault, parse
 from torchport.rewrite.context import Context, shorten
@@ -181,7 +181,7 @@ def _migrate(source: Source, migrator: Migrator) -> Outcome:
     if not applied:
         return Outcome(left=left, silenced=silenced)
     last, done = text, len(origin.passes)
-    stem = PurePath(source.path).stem
+    stem = stem_of(source.path)
     handed_on = stem == "__init__" or stem in migrator.project.imported
     dead = unused_imports(first, tree, text, handed_on)
     gone = [edit for edit in dead if "import" not in edit.text]

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from torchport.analysis.literals import device_text
 from torchport.analysis.names import chain
 from torchport.model import Edit, Finding, Rule
+from torchport.project.paths import stem_of
 from torchport.rewrite.context import Context, New
 from torchport.rewrite.cst import argument, change_call, keyword_of
 from torchport.rewrite.precision import STARRED, VALUE, starred
@@ -123,7 +123,7 @@ def _taken_out(context: Context, call: ast.Call) -> list[Edit]:
 
 def _exported(context: Context, name: str) -> bool:
     """Whether the file says that other files may use the name, or some import the file."""
-    return PurePath(context.path).stem in context.project.imported or any(
+    return stem_of(context.path) in context.project.imported or any(
         isinstance(n, ast.Assign)
         and any(isinstance(t, ast.Name) and t.id == "__all__" for t in n.targets)
         and name in ast.unparse(n.value)

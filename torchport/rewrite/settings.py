@@ -12,7 +12,8 @@ from torchport.analysis.suppressions import suppressions_in_settings
 from torchport.catalog.load import SETTINGS
 from torchport.lazy import NamedTuple
 from torchport.model import Effect, Finding, Rule, Target
-from torchport.project.files import kind_of, suffix_of
+from torchport.project.files import kind_of
+from torchport.project.paths import suffix_of
 from torchport.rewrite.context import shorten
 from torchport.rewrite.silence import Silence, about_comments, key
 from torchport.rewrite.text import Text

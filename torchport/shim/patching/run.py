@@ -49,7 +49,7 @@ def _install(options: Options) -> None:
     from torchport.shim.patching import installed, report
 
     try:
-        stream = sys.stderr if options.log is None else open(options.log, "w", encoding="utf-8")  # noqa: PTH123, SIM115
+        stream = sys.stderr if options.log is None else open(options.log, "w", encoding="utf-8")  # noqa: SIM115
         as_json = options.log_format == "json"
         report.send_to(stream, as_json)
         shim.install(pretend_cuda=options.pretend_cuda)
