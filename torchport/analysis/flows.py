@@ -11,6 +11,9 @@ from torchport.analysis.parameters import Signatures, last_name
 from torchport.analysis.scopes import FUNCTIONS, Scope, Tree
 
 SAME = (ast.Eq, ast.NotEq, ast.In, ast.NotIn, ast.Is, ast.IsNot)
+PLAIN = (ast.Name, ast.Attribute)
+OWNERS = frozenset((*FUNCTIONS, ast.Lambda, ast.ClassDef))
+"""What has a scope of its own, comprehensions aside."""
 ADDS = ("append", "add", "insert", "extend")
 
 
@@ -36,12 +39,13 @@ def same_values(tree: Tree, signatures: Signatures) -> Iterator[tuple[Key, ...]]
 
 def scope_around(tree: Tree, node: ast.AST) -> Scope:
     """The scope in which ``node`` stands: for a function or a class the one around it."""
-    child, parent = node, tree.parents.get(node)
+    parents = tree.parents
+    child, parent = node, parents.get(node)
     while parent is not None:
-        inner = tree.scopes.get(parent) if isinstance(parent, (*FUNCTIONS, ast.Lambda, ast.ClassDef)) else None
+        inner = tree.scopes.get(parent) if parent.__class__ in OWNERS else None
         if inner is not None and child is not getattr(parent, "args", None):
             return inner
-        child, parent = parent, tree.parents.get(parent)
+        child, parent = parent, parents.get(parent)
     return tree.scope
 
 
@@ -59,6 +63,8 @@ def _assignments(tree: Tree) -> Iterator[tuple[Key, ...]]:
     pairs = [(target, node.value) for node in tree.every(ast.Assign) for target in node.targets]
     pairs += [(node.target, node.value) for node in tree.every(ast.AnnAssign) if node.value is not None]
     for target, value in pairs:
+        if value.__class__ is ast.Constant and target.__class__ in PLAIN:
+            continue  # a number or a text comes from nowhere else
         yield from _into(tree, target, value, scope_around(tree, target))
 
 
@@ -99,7 +105,8 @@ def _loops(tree: Tree) -> Iterator[tuple[Key, ...]]:
 
 def _call(tree: Tree, call: ast.Call, signatures: Signatures) -> Iterator[tuple[Key, ...]]:
     scope = tree.scopes[call]
-    for argument in (*call.args, *(k.value for k in call.keywords if k.arg is not None)):
+    known = signatures.may_know(call.func)
+    for argument in (*call.args, *(k.value for k in call.keywords if k.arg is not None)) if known else ():
         if isinstance(argument, ast.Constant):
             continue
         if takers := signatures.takers(call, argument):

@@ -39,8 +39,10 @@ class Groups:
 
     def join(self, keys: tuple[Key, ...]) -> None:
         """Put all ``keys`` in one group."""
-        for key in keys:
-            self.parent[self.find(key)] = self.find(keys[0])
+        if len(keys) > 1:
+            first = self.find(keys[0])
+            for key in keys[1:]:
+                self.parent[self.find(key)] = first
 
 
 def grouped(tree: Tree, original: Tree, uses: list[Use], signatures: Signatures) -> tuple[Groups, Members]:

@@ -105,7 +105,7 @@ def chain(node: ast.expr) -> list[str]:
 def qualify(tree: Tree, node: ast.expr, scope: Scope | None = None) -> Qualified | None:
     """The qualified name of a name or a dotted chain, or None where it is local or unknown."""
     base = node
-    while isinstance(base, ast.Attribute):
+    while base.__class__ is ast.Attribute:
         base = base.value
     if not isinstance(base, ast.Name) or (base.id not in tree.imported and base.id != "torch"):
         return None

@@ -39,6 +39,8 @@ class Signatures:
     def takers(self, call: ast.Call, argument: ast.expr) -> list[Key]:
         """The parameters that take ``argument``, by its place or by its keyword; empty where none is seen."""
         func, arguments = call.func, call.args
+        if not self.may_know(func):
+            return []
         if self._is_partial(call):
             func, arguments = call.args[0], call.args[1:]
         keyword = next((k.arg for k in call.keywords if k.value is argument), None)
@@ -52,6 +54,16 @@ class Signatures:
         if not found and keyword is not None and last_name(func) in NAMESPACES:
             return [("attribute", keyword)]
         return found
+
+    def may_know(self, func: ast.expr) -> bool:
+        """Whether the file has a function of this name; most calls are of those of other files."""
+        if func.__class__ is ast.Attribute:
+            name = func.attr
+            return name in self.methods or name in NAMESPACES or name == "partial"
+        if func.__class__ is ast.Name:
+            name = func.id
+            return name in self.functions or name in NAMESPACES or name == "partial"
+        return func.__class__ is ast.Lambda
 
     def _is_partial(self, call: ast.Call) -> bool:
         found = qualify(self.tree, call.func) if last_name(call.func) == "partial" else None

@@ -43,6 +43,8 @@ def find_uses(tree: Tree, signatures: Signatures | None = None) -> list[Use]:
 
 def _keyword_keys(tree: Tree, call: ast.Call) -> Use | None:
     """``dict(cuda=1, cpu=2)``: keys that are no texts."""
+    if not call.keywords:
+        return None
     names = {keyword.arg for keyword in call.keywords}
     if "cuda" not in names or last_name(call.func) != "dict" or names.isdisjoint(SIBLINGS):
         return None

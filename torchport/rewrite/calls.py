@@ -8,9 +8,8 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
 
-from torchport.lazy import pattern
+from torchport.lazy import NamedTuple, pattern
 from torchport.rewrite.text import Text
 
 DEEPEST = 150

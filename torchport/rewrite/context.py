@@ -6,9 +6,10 @@ import ast
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from operator import attrgetter
-from typing import Any
+from typing import Any, TypeVar
 
 from torchport.analysis.names import Qualified, qualify
+from torchport.analysis.parameters import Signatures
 from torchport.analysis.project import ProjectFacts
 from torchport.analysis.scopes import Tree
 from torchport.lazy import NamedTuple, pattern
@@ -18,6 +19,7 @@ from torchport.rewrite.comments import comments
 from torchport.rewrite.spelling import SHIM, Spelling
 from torchport.rewrite.text import Text, minimal
 
+T = TypeVar("T")
 Transformer = Callable[[Rule, "Context"], Iterator[Finding]]
 SHOWN = 100
 UNPROVED = "it cannot be proved from this file; --unsafe rewrites it all the same"
@@ -58,8 +60,21 @@ class Context:
         """Only the places are asked for: what becomes of a call is not written out."""
         self.claimed: set[ast.AST] = set()
         """Names that a transformer rewrites or reports together with what is around them."""
-        self.memo: dict[str, Any] = {}
-        """What several transformers of one module ask for, found once."""
+        self.dropped: tuple[str, ...] = ()
+        """Functions whose calls are taken out."""
+        self._found: dict[Callable[[Context], object], Any] = {}
+
+    def once(self, find: Callable[[Context], T]) -> T:
+        """What ``find`` finds in this file: it is run once in each pass, however many ask."""
+        if find not in self._found:
+            self._found[find] = find(self)
+        found: T = self._found[find]
+        return found
+
+    @cached_property
+    def signatures(self) -> Signatures:
+        """The parameters of the functions of the file."""
+        return Signatures(self.tree)
 
     @cached_property
     def spell(self) -> Spelling:
@@ -77,9 +92,9 @@ class Context:
 
     def named(self, node: ast.AST, *names: str) -> bool:
         """Whether ``node`` certainly stands for one of ``names``."""
-        if not isinstance(node, ast.Name | ast.Attribute):
+        if node.__class__ is not ast.Name and node.__class__ is not ast.Attribute:
             return False
-        found = self.qualify(node)
+        found = qualify(self.tree, node)
         return found is not None and not found.doubt and found.name in names
 
     @cached_property
@@ -87,9 +102,10 @@ class Context:
         """Every dotted chain and name that has a qualified name, by that name, in order of the source."""
         found: dict[str, list[tuple[ast.Name | ast.Attribute, Qualified]]] = {}
         chains = self.tree.chains()
-        known = [node for base in (*sorted(self.tree.imported), "torch") for node in chains.get(base, ())]
-        for node in sorted({*known}, key=attrgetter("lineno", "col_offset")):
-            if (qualified := self.qualify(node)) is not None:
+        known = [node for base in sorted({*self.tree.imported, "torch"}) for node in chains.get(base, ())]
+        known.sort(key=attrgetter("lineno", "col_offset"))
+        for node in known:
+            if (qualified := qualify(self.tree, node)) is not None:
                 found.setdefault(qualified.name, []).append((node, qualified))
         return found
 

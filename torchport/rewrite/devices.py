@@ -10,7 +10,6 @@ from torchport.analysis.devices import NAMED, Key, Use, key_of
 from torchport.analysis.groups import SPLICED, TESTS, grouped
 from torchport.analysis.held import hold_with_others
 from torchport.analysis.names import chain, line_mark
-from torchport.analysis.parameters import Signatures
 from torchport.analysis.uses import find_uses, odd_texts
 from torchport.model import Effect, Finding, Review, Rule
 from torchport.rewrite.context import Context, New
@@ -71,15 +70,14 @@ HELD_BACK = "it carries one value with {}, which cannot be rewritten: {}"
 
 def device_strings(rule: Rule, context: Context) -> Iterator[Finding]:
     """All device strings of the file, group by group."""
-    signatures = Signatures(context.tree)
-    uses = [use for use in find_uses(context.tree, signatures) if not _taken_elsewhere(context, use)]
+    uses = [use for use in find_uses(context.tree, context.signatures) if not _taken_elsewhere(context, use)]
     for node in odd_texts(context.tree):
         yield context.leave(rule, node, ODD_TEXT)
     spread = spread_over_gpus(context) if uses else set()
     for use in uses:
         if use.text.index and owner(context, use.text.node) in spread:
             use.role, use.reason = "fixed", SPREAD
-    groups, members = grouped(context.tree, context.original, uses, signatures)
+    groups, members = grouped(context.tree, context.original, uses, context.signatures)
     sinks = {groups.find(key) for key in device_sinks(context)} if uses else set()
     if uses and context.project.held:
         hold_with_others(context.tree, context.path, groups, members, context.project.held)

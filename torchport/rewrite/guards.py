@@ -8,7 +8,7 @@ import re
 from torchport.analysis.flows import scope_around
 from torchport.analysis.kernels import called_name, is_launch, launching
 from torchport.analysis.names import chain
-from torchport.analysis.scopes import dotted
+from torchport.analysis.scopes import dotted, walk
 from torchport.lazy import pattern, words
 from torchport.project.paths import folder_of
 from torchport.rewrite.context import Context
@@ -27,6 +27,7 @@ HAS_ONE = words(r"^_?(has|have|with|is)_\w*cuda_(ext|kernel|op|plugin|hash|lib|i
 KERNELS = pattern(r"(^|[._])(kernels?|helion|triton\w*)(\.|$)|\w_cuda$")
 NO_KERNELS = ("gpytorch", "botorch", "sklearn", "GPy")
 """Libraries whose kernels are functions of statistics."""
+GIVES_ITEMS = ("__getitem__", "__getitems__", "__iter__")
 PARTS = (ast.BoolOp, ast.Compare, ast.UnaryOp, ast.Attribute)
 ANSWERS = words(r"^_?(should_|can_)?(use|has|is|supports?)_\w*(kernel|custom|fused|triton|flash|xformers|plugin)")
 """Functions that answer whether a kernel can be used."""
@@ -209,6 +210,13 @@ def _chooses_package(context: Context, node: ast.AST) -> bool:
 
 def workers(context: Context) -> list[ast.AST]:
     """Functions that run in the worker processes of a loader, as far as the file shows it."""
+    return context.once(_workers)
+
+
+def _workers(context: Context) -> list[ast.AST]:
+    text = context.text.bytes
+    if b"Dataset" not in text and b"collate_fn" not in text and b"worker_init_fn" not in text:
+        return []
     names: set[str] = set()
     found: list[ast.AST] = []
     for call in context.tree.calls:
@@ -223,11 +231,14 @@ def workers(context: Context) -> list[ast.AST]:
             elif parts := chain(value):
                 names.add(parts[-1])
     for function in context.tree.definitions:
-        owner = context.tree.parents[function]
-        dataset = isinstance(owner, ast.ClassDef) and any("Dataset" in ast.unparse(base) for base in owner.bases)
-        if function.name in names or (dataset and function.name in ("__getitem__", "__getitems__", "__iter__")):
+        if function.name in names or (function.name in GIVES_ITEMS and _is_of_dataset(context, function)):
             found.append(function)
     return _with_callees(context, found)
+
+
+def _is_of_dataset(context: Context, function: ast.AST) -> bool:
+    owner = context.tree.parents[function]
+    return isinstance(owner, ast.ClassDef) and any("Dataset" in ast.unparse(base) for base in owner.bases)
 
 
 def _with_callees(context: Context, nodes: list[ast.AST]) -> list[ast.AST]:
@@ -235,7 +246,7 @@ def _with_callees(context: Context, nodes: list[ast.AST]) -> list[ast.AST]:
     found = [*nodes]
     for node in found:
         owner = context.tree.parents[node]
-        called = {ast.unparse(n.func) for n in ast.walk(node) if isinstance(n, ast.Call)}
+        called = {dotted(n.func) for n in walk(node) if isinstance(n, ast.Call)}
         for function in context.tree.definitions:
             around = context.tree.parents[function]
             name = f"self.{function.name}" if isinstance(around, ast.ClassDef) else function.name
@@ -249,7 +260,7 @@ def _kernel_call(context: Context, node: ast.AST, names: re.Pattern[str], assert
     """Whether ``node`` calls a kernel. After an assertion, which has no other branch, it has to be certain."""
     if not isinstance(node, ast.Call):
         return False
-    if is_launch(node) or called_name(node) in _launching(context):
+    if is_launch(node) or called_name(node) in context.once(_launching):
         return True
     func = node.func
     found = context.qualify(func) if isinstance(func, ast.Name | ast.Attribute) else None
@@ -267,7 +278,7 @@ def _takes_kernel(context: Context, node: ast.AST, names: re.Pattern[str]) -> bo
     found = context.qualify(value) if isinstance(value, ast.Name | ast.Attribute) else None
     if found is not None and value is not None:
         return _is_kernel(context, found.name, value, names)
-    return isinstance(value, ast.Name) and value.id in _launching(context)
+    return isinstance(value, ast.Name) and value.id in context.once(_launching)
 
 
 def _is_kernel(context: Context, name: str, written: ast.expr, names: re.Pattern[str]) -> bool:
@@ -281,17 +292,14 @@ def _is_kernel(context: Context, name: str, written: ast.expr, names: re.Pattern
 
 def _launching(context: Context) -> set[str]:
     """What in this file launches a kernel, as it is called here."""
-    if "launching" not in context.memo:
-        known = set()
-        for statement in context.tree.imports if context.project.kernels else ():
-            module = "." * statement.level + (statement.module or "") if isinstance(statement, ast.ImportFrom) else ""
-            for alias in statement.names if module else ():
-                if _is_kernel_of_project(context, f"{module}.{alias.name}"):
-                    known.add(alias.asname or alias.name)
-        look = known or any(word in context.text.bytes for word in (b"triton", b"helion", b"cuda.jit"))
-        context.memo["launching"] = launching(context.tree.module, known) if look else known
-    found: set[str] = context.memo["launching"]
-    return found
+    known = set()
+    for statement in context.tree.imports if context.project.kernels else ():
+        module = "." * statement.level + (statement.module or "") if isinstance(statement, ast.ImportFrom) else ""
+        for alias in statement.names if module else ():
+            if _is_kernel_of_project(context, f"{module}.{alias.name}"):
+                known.add(alias.asname or alias.name)
+    look = known or any(word in context.text.bytes for word in (b"triton", b"helion", b"cuda.jit"))
+    return launching(context.tree.module, known) if look else known
 
 
 def _is_kernel_of_project(context: Context, name: str) -> bool:

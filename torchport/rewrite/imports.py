@@ -6,9 +6,11 @@ import ast
 import builtins
 
 from torchport.analysis.names import qualify
-from torchport.analysis.scopes import Tree
+from torchport.analysis.scopes import Scope, Tree
 from torchport.model import Edit
 from torchport.rewrite.text import Text
+
+BUILTINS = frozenset(dir(builtins))
 
 
 def unused_imports(before: Tree, after: Tree, text: Text, handed_on: bool) -> list[Edit]:
@@ -60,13 +62,9 @@ def _reached(tree: Tree, module: str) -> bool:
 
 
 def _used(tree: Tree, name: str) -> bool:
-    for node in tree.names:
-        base: ast.expr = node
-        while isinstance(base, ast.Attribute):
-            base = base.value
-        if isinstance(base, ast.Name) and base.id == name:
-            return True
-    return any(isinstance(n.value, str) and name in n.value for n in tree.strings if isinstance(n, ast.Constant))
+    return name in tree.chains() or any(
+        isinstance(n.value, str) and name in n.value for n in tree.strings if isinstance(n, ast.Constant)
+    )
 
 
 def _remove(tree: Tree, text: Text, node: ast.Import | ast.ImportFrom, dead: list[ast.alias]) -> Edit | None:
@@ -113,13 +111,17 @@ def without(source: str, dead: list[ast.alias]) -> str:
 
 def unresolved(tree: Tree) -> set[str]:
     """Names that are used and that neither the file nor Python defines."""
-    missing = set()
-    for node in tree.names:
-        base: ast.expr = node
-        while isinstance(base, ast.Attribute):
-            base = base.value
-        if isinstance(base, ast.Name):
-            scope = tree.scopes.get(node) or tree.scopes.get(base) or tree.scope
-            if scope.find(base.id) is None:
-                missing.add(base.id)
-    return missing - set(dir(builtins))
+    defined, scopes = tree.scope.names, tree.scopes
+    return {
+        name
+        for name, nodes in tree.chains().items()
+        if not defined.get(name)  # what the module binds is found from everywhere
+        and name not in BUILTINS
+        and any((scopes.get(node) or _scope_of_base(tree, node)).find(name) is None for node in nodes)
+    }
+
+
+def _scope_of_base(tree: Tree, node: ast.expr) -> Scope:
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return tree.scopes.get(node) or tree.scope

@@ -67,6 +67,8 @@ def _from(node: ast.ImportFrom, alias: ast.alias) -> str:
 
 def _module(name: str, modules: tuple[str, ...]) -> str:
     """The one of ``modules`` that ``name`` is, or is a part of."""
+    if not name.startswith(modules):
+        return ""
     return next((module for module in modules if name == module or name.startswith(f"{module}.")), "")
 
 

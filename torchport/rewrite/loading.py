@@ -41,12 +41,8 @@ def save(rule: Rule, context: Context) -> Iterator[Finding]:
 
 def _in_worker(context: Context, node: ast.AST) -> bool:
     """Whether ``node`` runs in a worker process of a loader, which has no device: its files hold tensors of the CPU."""
-    text = context.text.bytes
-    if b"Dataset" not in text and b"collate_fn" not in text and b"worker_init_fn" not in text:
-        return False
-    if "workers" not in context.memo:
-        context.memo["workers"] = {*workers(context)}
-    return any(parent in context.memo["workers"] for parent in context.tree.ancestors(node))
+    inside = workers(context)
+    return bool(inside) and any(parent in inside for parent in context.tree.ancestors(node))
 
 
 def _saved(rule: Rule, context: Context, call: ast.Call, doubt: str) -> Finding:

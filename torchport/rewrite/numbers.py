@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from functools import cached_property
 
 from torchport.analysis.arguments import WHOLE
 from torchport.analysis.carriers import TEXTS
 from torchport.analysis.devices import NAMED, Key, key_of
-from torchport.analysis.flows import ADDS, positions, scope_around
+from torchport.analysis.flows import ADDS, PLAIN, positions, scope_around
 from torchport.analysis.groups import Groups
 from torchport.analysis.literals import device_text
 from torchport.analysis.names import chain
 from torchport.analysis.parameters import Signatures, last_name
-from torchport.analysis.scopes import Scope
+from torchport.analysis.scopes import Scope, walk
 from torchport.analysis.uses import find_uses
 from torchport.model import Finding, Rule
 from torchport.rewrite.context import Context, New
@@ -26,6 +25,7 @@ from torchport.rewrite.options import converted, options
 from torchport.rewrite.spread import SPREAD, owner, spread_over_gpus
 
 CURRENT = ("torch.cuda.current_device", "torch.accelerator.current_device_index")
+TAKES_NUMBER = ("torch.cuda.set_device", "torchport.shim.set_device", "torchport.shim.device_ids")
 CURRENT_XLA = b"torch_xla.device().index"
 """What the number of the current device becomes for PyTorch/XLA alone."""
 OWN_RULES = ("to", "cuda", "set_device")
@@ -52,8 +52,9 @@ def device_numbers(rule: Rule, context: Context) -> Iterator[Finding]:
 def _chosen(rule: Rule, context: Context) -> Iterator[Finding]:
     """``0 if torch.cuda.is_available() else "cpu"``: the number stays, so the test stays."""
     for choice in context.tree.every(ast.IfExp):
-        number = _is_number(choice.body)
-        named = (chain(choice.body) or [""])[-1] in NUMBERS
+        number, named = _is_number(choice.body), _last(choice.body) in NUMBERS
+        if not number and not named:
+            continue
         other = {"-1": -1, "None": None}.get(ast.unparse(choice.orelse), ast.unparse(choice.orelse).strip("'"))
         stands = (number and other in (-1, "cpu")) or (named and other in (-1, "cpu", None))
         if stands and is_available(context, choice.test):
@@ -97,9 +98,10 @@ def _is_device_argument(context: Context, node: ast.expr) -> bool:
 def _proved(context: Context) -> set[str]:
     """Names that the file uses as the number of a device, or says to be a number."""
     found: set[str] = set()
-    for call in context.tree.calls:
-        if context.named(call.func, "torch.cuda.set_device", "torchport.shim.set_device", "torchport.shim.device_ids"):
+    for call in context.calls(*TAKES_NUMBER):
+        if context.named(call.func, *TAKES_NUMBER):
             found |= {".".join(chain(a)) for a in call.args}
+    for call in context.tree.calls:
         for keyword in call.keywords:
             if keyword.arg == "device_ids" and isinstance(keyword.value, ast.List):
                 found |= {".".join(chain(e)) for e in keyword.value.elts}
@@ -115,8 +117,7 @@ def _proved(context: Context) -> set[str]:
 
 def _handed(rule: Rule, context: Context) -> Iterator[Finding]:
     """Numbers in the place of a device argument."""
-    proved, spread = _proved(context), spread_over_gpus(context)
-    numbered = _numbered(context)
+    spread, numbered = spread_over_gpus(context), context.once(Numbered)
     for call in context.tree.calls:
         if context.target != "tpu" and numbered.current:
             yield from _handed_over(rule, context, call, numbered)
@@ -132,7 +133,7 @@ def _handed(rule: Rule, context: Context) -> Iterator[Finding]:
             elif numbered.is_current(node):
                 yield context.rewrite(rule, node, New(node, context.spell.place(context.source(node))))
             elif (name := chain(node)) and name[-1] in NUMBERS:
-                if not name[-1].endswith("rank") and ".".join(name) not in proved:
+                if not name[-1].endswith("rank") and ".".join(name) not in context.once(_proved):
                     doubt = f"whether {'.'.join(name)} is a number is not seen here; --unsafe rewrites it"
                 yield context.rewrite(rule, node, New(node, context.spell.place(context.source(node))), doubt=doubt)
             elif ours and numbered.has(node):
@@ -154,16 +155,9 @@ def _handed_over(rule: Rule, context: Context, call: ast.Call, numbered: Numbere
     named = [(keyword.arg or "", keyword.value) for keyword in call.keywords if keyword.arg != "device"]
     for name, node in [*((_last(given), given) for given in call.args), *named]:
         says = NAMED.search(name) or NAMED.search(_last(node))
-        if says and numbered.is_current(node) and not numbered.signatures.takers(call, node):
+        if says and numbered.is_current(node) and not context.signatures.takers(call, node):
             place = context.spell.place(context.source(node))
             yield context.rewrite(rule, node, New(node, place), doubt=HANDED_OVER)
-
-
-def _numbered(context: Context) -> Numbered:
-    if "numbered" not in context.memo:
-        context.memo["numbered"] = Numbered(context)
-    found: Numbered = context.memo["numbered"]
-    return found
 
 
 class Numbered:
@@ -177,14 +171,9 @@ class Numbered:
         seeds = set(self._seeds(context)) if any(word in source for word in words) else set()
         seeds |= self.current if context.target != "tpu" else set()  # TorchTPU reads numbers as its own
         if seeds:
-            for keys in self._handed_on():
+            for keys in self._handed_on(context.signatures):
                 self.groups.join(keys)
         self.known = {self.groups.find(key) for key in seeds}
-
-    @cached_property
-    def signatures(self) -> Signatures:
-        """The parameters of the functions of the file."""
-        return Signatures(self.tree)
 
     def has(self, node: ast.expr) -> bool:
         """Whether the value of ``node`` may be the number of a GPU."""
@@ -228,12 +217,16 @@ class Numbered:
             if all(_is_current(context, value) for value in given):
                 yield key
 
-    def _handed_on(self) -> Iterator[tuple[Key, ...]]:
+    def _handed_on(self, signatures: Signatures) -> Iterator[tuple[Key, ...]]:
         """``a = b`` and arguments that are names: what is made of a number, such as a device, is none."""
-        tree, signatures = self.tree, self.signatures
+        tree = self.tree
         for assign in tree.every(ast.Assign):
+            if len(assign.targets) == 1 and not isinstance(assign.value, PLAIN):
+                continue
             yield tuple(key for node in (*assign.targets, assign.value) if (key := self._key(node)) is not None)
         for call in tree.calls:
+            if not signatures.may_know(call.func):
+                continue
             given = call.keywords if self.current else []
             wrapped = [k.value for k in given if k.arg == "device" and self.is_current(k.value)]
             for node in (*call.args, *(k.value for k in call.keywords)):
@@ -258,7 +251,8 @@ class Numbered:
                 targets.append((loop.target, loop.iter))
         for target, _ in targets:
             yield from (key for key in positions(tree, target, scope_around(tree, target)) if key is not None)
-        for node in tree.names:
+        named = b"local_rank" in context.text.bytes.lower()
+        for node in tree.names if named else ():
             last = node.attr if isinstance(node, ast.Attribute) else node.id
             if last in ("local_rank", "LOCAL_RANK") and (key := self._key(node)) is not None:
                 yield key
@@ -273,7 +267,9 @@ class Numbered:
         return context.named(node.func, "torch.distributed.get_rank")
 
     def _counts_devices(self, context: Context, node: ast.expr) -> bool:
-        return any(isinstance(n, ast.Call) and context.named(n.func, *COUNTS) for n in ast.walk(node))
+        return b"device_count" in context.text.bytes and any(
+            isinstance(n, ast.Call) and context.named(n.func, *COUNTS) for n in walk(node)
+        )
 
 
 def _is_number(node: ast.expr) -> bool:
@@ -290,13 +286,16 @@ def _is_current(context: Context, node: ast.expr) -> bool:
 def _device_arguments(context: Context, call: ast.Call) -> Iterator[tuple[ast.expr, bool]]:
     """Arguments that are devices, and whether the function is one of PyTorch's."""
     func = call.func
+    moves = func.__class__ is ast.Attribute and func.attr == "to" and call.args
+    if not moves and not any(keyword.arg == "device" for keyword in call.keywords):
+        return
     found = context.qualify(func) if isinstance(func, ast.Name | ast.Attribute) else None
     if found is not None and (found.name.startswith("torchport.") or _memory(found.name)):
         return
     if found is not None and found.name == "torch.Generator":
         return
     method = isinstance(func, ast.Attribute) and found is None and (func.attr == "to" or func.attr.startswith("new_"))
-    if isinstance(func, ast.Attribute) and func.attr == "to" and method and call.args:
+    if moves and method:
         yield call.args[0], True
     for keyword in call.keywords:
         if keyword.arg == "device":
@@ -314,7 +313,7 @@ def device_from_variable(rule: Rule, context: Context) -> Iterator[Finding]:
     calls = list(context.calls("torch.device"))
     uses = find_uses(context.tree) if calls else []
     strings = {key for use in uses for key in use.keys if use.role in ("value", "member")}
-    numbered = _numbered(context)
+    numbered = context.once(Numbered)
     for call in calls:
         if len(call.args) == 2 and isinstance(call.args[0], ast.Name | ast.Attribute):
             yield context.leave(

@@ -26,12 +26,12 @@ def own_class(context: Context, node: ast.Attribute) -> str:
     own = [item for item in context.project.own if item.method == node.attr]
     if not own or _is_another(context, node, node.value, {item.name for item in own}) or _does_more(context, node, own):
         return ""
-    if named := sorted({item.name for item in own} & _names(context)):
+    if named := sorted({item.name for item in own} & context.once(_names)):
         return named[0]
     if isinstance(node.value, ast.Attribute):
         if related := [item.name for item in own if _related(node.value.attr, item.name)]:
             return min(related)
-        values = _assigned(context, node.value)
+        values = context.once(_assigned).get(node.value.attr, [])
         return own[0].name if any(_is_unseen(context, value) for value in values) else ""
     if not isinstance(node.value, ast.Name):
         return ""
@@ -41,11 +41,8 @@ def own_class(context: Context, node: ast.Attribute) -> str:
 
 def _names(context: Context) -> set[str]:
     """Names that the file reads, imports or gives to its classes."""
-    if "names" not in context.memo:
-        read = {n.id for n in context.tree.names if isinstance(n, ast.Name)}
-        context.memo["names"] = read | {c.name for c in context.tree.classes} | set(context.tree.scope.names)
-    found: set[str] = context.memo["names"]
-    return found
+    read = {n.id for n in context.tree.names if isinstance(n, ast.Name)}
+    return read | {c.name for c in context.tree.classes} | set(context.tree.scope.names)
 
 
 def _related(attribute: str, name: str) -> bool:
@@ -74,7 +71,7 @@ def _is_another(context: Context, node: ast.AST, value: ast.expr, own: set[str])
             bool(bindings) and all(_binds_another(context, b, value.id, own) for b in bindings)
         )
     if isinstance(value, ast.Attribute) and dotted(value):
-        values = _assigned(context, value)
+        values = context.once(_assigned).get(value.attr, [])
         return bool(values) and all(not isinstance(v, ast.Name) and _is_another(context, v, v, own) for v in values)
     return False
 
@@ -143,17 +140,14 @@ def _bindings(context: Context, node: ast.AST, name: str) -> list[Binding]:
     return home.names[name] if home is not None else []
 
 
-def _assigned(context: Context, attribute: ast.Attribute) -> list[ast.expr]:
-    """What the file assigns to an attribute of this name, of whatever object."""
-    if "assigned" not in context.memo:
-        found: dict[str, list[ast.expr]] = {}
-        for assign in context.tree.every(ast.Assign):
-            for target in assign.targets:
-                if isinstance(target, ast.Attribute):
-                    found.setdefault(target.attr, []).append(assign.value)
-        context.memo["assigned"] = found
-    values: dict[str, list[ast.expr]] = context.memo["assigned"]
-    return values.get(attribute.attr, [])
+def _assigned(context: Context) -> dict[str, list[ast.expr]]:
+    """What the file assigns to attributes, by their name, of whatever object."""
+    found: dict[str, list[ast.expr]] = {}
+    for assign in context.tree.every(ast.Assign):
+        for target in assign.targets:
+            if isinstance(target, ast.Attribute):
+                found.setdefault(target.attr, []).append(assign.value)
+    return found
 
 
 def _is_unseen(context: Context, value: ast.expr) -> bool:

@@ -37,7 +37,7 @@ def new_imports(tree: Tree, text: Text, findings: Sequence[Finding], shim: str) 
 
 def kept_imports(tree: Tree, text: Text) -> list[Edit]:
     """Says of an import of torch_xla that serves only to make the device known that it is wanted."""
-    used = any(base.id == "torch_xla" for node in tree.names if isinstance(base := _base(node), ast.Name))
+    used = "torch_xla" in tree.chains()
     edits = []
     for node in tree.imports:
         if not used and text.of(node) == IMPORTS["torch_xla"]:
@@ -51,12 +51,6 @@ def written_here(tree: Tree) -> bool:
     """Whether the file imports of torch_xla only what a migration writes: what that left for a person is still left."""
     statements = {ast.unparse(node) for node in tree.imports if "torch_xla" in ast.unparse(node)}
     return statements <= set(IMPORTS.values())
-
-
-def _base(node: ast.expr) -> ast.expr:
-    while isinstance(node, ast.Attribute):
-        node = node.value
-    return node
 
 
 def _joined(edits: list[Edit]) -> list[Edit]:

@@ -86,7 +86,7 @@ def build_index(rules: tuple[Rule, ...], target: str) -> Index:
 
 def rename_uses(index: Index, context: Context) -> Iterator[Finding]:
     """Every use of a known name that no transformer has claimed."""
-    context.memo["dropped"] = index.dropped
+    context.dropped = index.dropped
     if not context.spell.portable:
         context.claimed.update(_in_what_stays(index, context))
     for name, places in context.resolved.items():
@@ -166,7 +166,7 @@ def _dropped_beside(context: Context, statement: ast.stmt) -> tuple[ast.stmt, ..
         for other in block_of(context.tree, statement)
         if isinstance(other, ast.Expr)
         and isinstance(other.value, ast.Call)
-        and context.named(other.value.func, *context.memo["dropped"])
+        and context.named(other.value.func, *context.dropped)
     )
 
 

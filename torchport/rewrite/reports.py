@@ -30,6 +30,7 @@ MODULES = (
     *("torch.cuda", "torch.backends.cuda", "torch.backends.cudnn"),
     *(f"torch.cuda.{name}" for name in INNER.split()),
 )
+BY_NAME = ("getattr", "hasattr", "setattr", "delattr")
 BY_DEVICE = ("torch.get_device_module", "torch._utils._get_device_module")
 NO_MODULE = "PyTorch/XLA has no device module; call what is needed of the shim"
 PROPERTIES = ("name", "total_memory", "multi_processor_count", "major", "minor")
@@ -113,7 +114,10 @@ def dynamic_access(rule: Rule, context: Context) -> Iterator[Finding]:
         context.claimed.add(node)
         if isinstance(node.ctx, ast.Load) and not _truth(context, node):
             yield context.leave(rule, node, rule.reason)
+    by_device = {*context.calls(*BY_DEVICE)}
     for call in context.tree.calls:
+        if not (isinstance(call.func, ast.Name) and call.func.id in BY_NAME) and call not in by_device:
+            continue
         if reaches_module(context, call):
             yield context.leave(rule, call, rule.reason)
         elif context.target != "tpu" and _module_by_device(context, call):
@@ -136,7 +140,7 @@ def _module_by_device(context: Context, call: ast.Call) -> bool:
 
 def reaches_module(context: Context, call: ast.Call) -> bool:
     """``getattr(torch, "cuda")`` and its like."""
-    named = isinstance(call.func, ast.Name) and call.func.id in ("getattr", "hasattr", "setattr", "delattr")
+    named = isinstance(call.func, ast.Name) and call.func.id in BY_NAME
     asked = call.args[1] if len(call.args) > 1 else None
     if not (named and isinstance(asked, ast.Constant) and asked.value in ("cuda", "cudnn")):
         return False

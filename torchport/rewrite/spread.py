@@ -16,6 +16,10 @@ GROUPS = ("torch.distributed.init_process_group", "torchport.shim.init_process_g
 
 def spread_over_gpus(context: Context) -> set[ast.AST]:
     """Classes, functions and the module in which GPUs of different numbers are asked for."""
+    return context.once(_spread_over_gpus)
+
+
+def _spread_over_gpus(context: Context) -> set[ast.AST]:
     numbers: dict[ast.AST, set[str]] = {}
     for node in context.tree.strings:
         text = device_text(node)
