@@ -127,7 +127,7 @@ def _taken_elsewhere(context: Context, use: Use) -> bool:
     if not isinstance(call, ast.Call) or use.role not in ("argument", "to"):
         return False
     found = context.qualify(call.func) if isinstance(call.func, ast.Name | ast.Attribute) else None
-    if found is not None and found.name in ELSEWHERE:
+    if found is not None and (found.name in ELSEWHERE or found.name.startswith("safetensors.")):
         return True
     if found is not None and found.name.startswith("torch.cuda.") and not context.spell.portable:
         return True  # the call is written anew without it, or stays as it is

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from torchport.analysis.index import default_of
+from torchport.analysis.names import Qualified
 from torchport.analysis.reaching import scope_of
 from torchport.model import Finding, Review, Rule
 from torchport.rewrite.calls import Arg, argument, change_call, with_keyword
@@ -19,6 +21,12 @@ PINNED = "shim.is_pin_memory_supported()"
 HANDED_ON = (
     "it is handed on to a function that is not seen here; a loader without an accelerator warns and does not pin"
 )
+SAFETENSORS = {"safetensors.torch.load_file": 1, "safetensors.torch.load_model": 3, "safetensors.safe_open": 2}
+"""Where each takes its device, which on TorchTPU is "cpu"."""
+NO_TPU = (
+    'safetensors refuses the device of TorchTPU: give it device="cpu", then move; load_state_dict copies to the device'
+)
+FILLS = 'safetensors fills no model on PyTorch/XLA: write model.load_state_dict(load_file(path, device="cpu"))'
 OPTIMIZERS = ("torch.optim.", "torch.distributed.optim.")
 FUSED = "shim.is_fused_optimizer_supported()"
 
@@ -83,6 +91,10 @@ def load_elsewhere(rule: Rule, context: Context) -> Iterator[Finding]:
     """Loads by URL, to the CPU where the values go into ``load_state_dict``, which copies to wherever the model is."""
     for node, found in context.uses(*rule.match):
         call = context.tree.parents[node]
+        if found.name in SAFETENSORS:
+            context.claimed.add(node)
+            yield from _safetensors(rule, context, call, found) if isinstance(call, ast.Call) else ()
+            continue
         position = 1 if found.name == "torch.jit.load" else 2
         called = isinstance(call, ast.Call) and call.func is node and _shows_location(call, position)
         place = _location(call, position) if isinstance(call, ast.Call) and called else None
@@ -91,6 +103,30 @@ def load_elsewhere(rule: Rule, context: Context) -> Iterator[Finding]:
         elif isinstance(call, ast.Call) and called and position == 2 and _fills_a_model(context, call):
             context.claimed.add(node)
             yield _to_the_cpu(rule, context, call, found.doubt, position)
+
+
+def _safetensors(rule: Rule, context: Context, call: ast.Call, found: Qualified) -> Iterator[Finding]:
+    """What safetensors loads: to the CPU, or it is reported. On PyTorch/XLA it knows the device, and fills no model."""
+    place = _location(call, SAFETENSORS[found.name], "device")
+    if place is None or _is_cpu(context, place) or _is_cpu_by_default(context, call, place):
+        return
+    if found.name.endswith("load_model"):
+        yield context.leave(rule, place, NO_TPU if context.target == "tpu" else FILLS)
+    elif found.name.endswith("load_file") and _fills_a_model(context, call):
+        yield context.rewrite(rule, place, New(place, '"cpu"', accelerator=False), doubt=found.doubt)
+    elif context.target != "xla":
+        yield context.leave(rule, place, NO_TPU)
+    elif isinstance(place, ast.Constant) and str(place.value).startswith("cuda"):
+        yield context.rewrite(rule, place, New(place, '"xla"'), doubt=found.doubt)
+
+
+def _is_cpu_by_default(context: Context, call: ast.Call, place: ast.expr) -> bool:
+    """Whether the device is a parameter that is the CPU unless a caller wants another."""
+    function = context.tree.function(call)
+    if not isinstance(function, ast.FunctionDef) or not isinstance(place, ast.Name):
+        return False
+    default = default_of(function.args, place.id)
+    return default is not None and _is_cpu(context, default)
 
 
 def _fills_a_model(context: Context, call: ast.Call) -> bool:
@@ -135,8 +171,8 @@ def _to_the_cpu(rule: Rule, context: Context, call: ast.Call, doubt: str, positi
     )
 
 
-def _location(call: ast.Call, position: int = 1) -> ast.expr | None:
-    named = next((k.value for k in call.keywords if k.arg == "map_location"), None)
+def _location(call: ast.Call, position: int = 1, name: str = "map_location") -> ast.expr | None:
+    named = next((k.value for k in call.keywords if k.arg == name), None)
     return named if named is not None or len(call.args) <= position else call.args[position]
 
 
