@@ -12,6 +12,8 @@ from torchport.rewrite.calls import Arg, argument, change_call, with_keyword, wi
 from torchport.rewrite.context import Context, New
 from torchport.rewrite.group_names import Names, choices_by_nccl, names_of, serves_groups_alone
 from torchport.rewrite.precision import starred
+from torchport.rewrite.seeds import EARLY as EARLY_SEED
+from torchport.rewrite.seeds import SEEDS, before_launch
 
 GROUP = "torch.distributed.init_process_group"
 DDP = "torch.nn.parallel.DistributedDataParallel"
@@ -229,6 +231,10 @@ def touched_before_launch(rule: Rule, context: Context) -> Iterator[Finding]:
     first = {context.tree.function(call): call.lineno for call in reversed(launches)}
     if not launches:
         return
+    for call in context.calls(*SEEDS) if context.target == "xla" else ():
+        if before_launch(context, call):
+            context.claimed.add(call.func)
+            yield context.leave(rule, call, EARLY_SEED)
     for call in context.tree.calls:
         function = context.tree.function(call)
         before = (function is None or function in first) and call.lineno < first.get(function, call.lineno + 1)

@@ -5,6 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from torchport.analysis.called import calls_of
+from torchport.analysis.parts import word_of
+from torchport.analysis.scopes import FUNCTIONS
 from torchport.model import Edit, Finding, Rule
 from torchport.rewrite.context import Context
 from torchport.rewrite.guards import is_available
@@ -29,7 +32,7 @@ def seed(rule: Rule, context: Context) -> Iterator[Finding]:
         if not (isinstance(call, ast.Call) and call.func is node and isinstance(statement, ast.Expr)):
             yield context.leave(rule, node, VALUE)
         elif not _seeded(context, call, statement):
-            if _before_launch(context, statement):
+            if before_launch(context, statement):
                 yield context.leave(rule, call, EARLY)
             else:
                 yield _beside(rule, context, call, statement, found.doubt)
@@ -56,11 +59,25 @@ def _asks_for_device(context: Context, test: ast.expr) -> bool:
     return is_available(context, test) or ast.unparse(test) == "bool(torch_xla.runtime.device_type())"
 
 
-def _before_launch(context: Context, statement: ast.stmt) -> bool:
-    """Whether the file launches processes, and the statement is not in a function that could be launched."""
+def before_launch(context: Context, node: ast.AST) -> bool:
+    """Whether code runs before the file launches processes: at module level, or above the launch in its function.
+
+    Or in a function that is called there, and is not the one that is launched.
+    """
     launches = list(context.calls(*LAUNCHES))
-    function = context.tree.function(statement)
-    return bool(launches) and (function is None or any(context.tree.function(c) is function for c in launches))
+    if not launches:
+        return False
+    last = {context.tree.function(call): call.lineno for call in launches}
+    launched = {word_of(call.args[0]) for call in launches if call.args}
+
+    def is_early(place: ast.AST) -> bool:
+        function = context.tree.function(place)
+        return function is None or getattr(place, "lineno", 0) < last.get(function, 0)
+
+    function = context.tree.function(node)
+    if is_early(node) or not isinstance(function, FUNCTIONS) or function.name in launched:
+        return is_early(node)
+    return function not in last and any(map(is_early, calls_of(context.tree, function)))
 
 
 def _beside(rule: Rule, context: Context, call: ast.Call, statement: ast.Expr, doubt: str) -> Finding:
