@@ -35,7 +35,8 @@ def as_pathlib_has_it(path: str | Path) -> str:
 def test_what_is_shown(folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here" / folder)
-    inside = [f"{Path.cwd()}{rest}" for rest in ("", "/", "/a.py", "/b//./c", "side/a.py", "/../a.py")]
+    here = str(Path.cwd()).rstrip("/")
+    inside = [f"{here}{rest}" for rest in ("", "/", "/a.py", "/b//./c", "side/a.py", "/../a.py")]
     for path in (*PATHS, *inside, "", ".", "./", "/", "..", str(tmp_path), tmp_path / "here/a.py"):
         assert shown(path) == as_pathlib_has_it(path), path
 
