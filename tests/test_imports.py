@@ -31,9 +31,9 @@ else:
 HEAVY = ("torch",)
 NOT_FOR_ONE_FILE = (
     *HEAVY,
-    *("click", "argparse", "gettext", "locale", "platform", "uuid", "datetime", "threading", "inspect", "dataclasses"),
+    *("click", "argparse", "gettext", "locale", "platform", "uuid", "threading", "inspect", "dataclasses"),
     *("dis", "fnmatch", "urllib"),  # what inspect and pathlib load, which are held back
-    *("subprocess", "multiprocessing", "tempfile", "tomllib", "difflib", "textwrap"),
+    *("pickle", "subprocess", "multiprocessing", "tempfile", "difflib", "textwrap"),
 )
 """What the report on one file must not wait for: half of what it costs is what it imports."""
 CLEAN = '''"""A model that says nothing of cuda but in this line."""

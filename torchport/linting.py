@@ -243,7 +243,11 @@ class _Walk:
         )
         tasks = [Task(file.path, options.stdin) for file, _ in files]
         results = in_processes(
-            Work(linter, self.report.rules, named=self.cache is not None), tasks, options.jobs, progress
+            Work(linter, self.report.rules, named=self.cache is not None),
+            tasks,
+            options.jobs,
+            (Linted.plain, Linted.restored),
+            progress,
         )
         for (file, key), result in zip(files, results, strict=True):
             if self.cache and not isinstance(result, Problem) and self.key(file, result.digest, facts) == key:

@@ -149,3 +149,24 @@ class FileResult:
         self.before = before
         self.after = after
         self.silenced = silenced
+
+    def plain(self) -> tuple[Any, ...]:
+        """The same made of plain values; ``before`` is left out."""
+        applied, left = ([_values_of(finding) for finding in findings] for findings in (self.applied, self.left))
+        return self.path, applied, left, [tuple(p) for p in self.problems], self.after, self.silenced
+
+    @staticmethod
+    def restored(values: tuple[Any, ...]) -> FileResult:
+        """The inverse of ``plain``."""
+        path, applied, left, problems, after, silenced = values
+        found, others = ([_finding_of(row) for row in rows] for rows in (applied, left))
+        return FileResult(path, found, others, [Problem(*row) for row in problems], b"", after, silenced)
+
+
+def _values_of(finding: Finding) -> tuple[Any, ...]:
+    return tuple(finding._replace(edits=tuple(tuple(edit) for edit in finding.edits)) if finding.edits else finding)  # type: ignore[misc]
+
+
+def _finding_of(values: tuple[Any, ...]) -> Finding:
+    finding = Finding(*values)
+    return finding._replace(edits=tuple(Edit(*edit) for edit in finding.edits)) if finding.edits else finding

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from torchport.analysis.elsewhere import turning
 from torchport.analysis.project import Collector, ProjectFacts
@@ -65,6 +65,7 @@ class Trigger(Protocol):
 
 T = TypeVar("T")
 R = TypeVar("R")
+P = TypeVar("P")
 Work = Callable[[Task], FileResult]
 Progress = Callable[[int], AbstractContextManager[Callable[[], None]]]
 """Given the number of files, a context whose value is called after each of them."""
@@ -206,27 +207,41 @@ def _in_processes(
     work: Work, tasks: list[Task], options: Options, progress: Progress, method: StartMethod | None
 ) -> list[FileResult]:
     """One result for each task, whatever happens to the process that works on it."""
-    results = in_processes(work, tasks, options.jobs, progress, method)
+    results = in_processes(work, tasks, options.jobs, (FileResult.plain, FileResult.restored), progress, method)
     return [_settled(task, result) for task, result in zip(tasks, results, strict=True)]
+
+
+class _Plain(Generic[T, R, P]):
+    """Work whose results are made of plain values."""
+
+    def __init__(self, work: Callable[[T], R], plain: Callable[[R], P]) -> None:
+        self.work, self.plain = work, plain
+
+    def __call__(self, task: T) -> P:
+        return self.plain(self.work(task))
 
 
 def in_processes(
     work: Callable[[T], R],
     tasks: Sequence[T],
     jobs: int,
+    travel: tuple[Callable[[R], P], Callable[[P], R]],
     progress: Progress = no_progress,
     method: StartMethod | None = None,
 ) -> list[R | Problem]:
-    """What ``work`` makes of each task, or why it made nothing of it."""
+    """What ``work`` makes of each task, or why it made nothing of it.
+
+    ``travel`` makes plain values of a result, for its way between processes, and a result of them again.
+    """
     from torchport.pool import Failure, PoolError, run_tasks
 
     jobs = max(1, min(jobs, len(tasks) // FILES_PER_JOB))
     with progress(len(tasks)) as done:
         try:
-            results = run_tasks(work, tasks, jobs=jobs, limit=TIME_LIMIT, done=done, method=method)
+            results = run_tasks(_Plain(work, travel[0]), tasks, jobs=jobs, limit=TIME_LIMIT, done=done, method=method)
         except (PoolError, OSError) as error:
             return [Problem(f"not examined: {error}", fatal=True) for _ in tasks]
-    return [_problem_of(result) if isinstance(result, Failure) else result for result in results]
+    return [_problem_of(result) if isinstance(result, Failure) else travel[1](result) for result in results]
 
 
 def _settled(task: Task, result: FileResult | Problem) -> FileResult:

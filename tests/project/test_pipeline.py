@@ -5,6 +5,7 @@ The work here replaces ``cuda`` by ``tpu``; a word in a file makes it go wrong.
 
 from __future__ import annotations
 
+import marshal
 import os
 import re
 import time
@@ -15,7 +16,8 @@ from trees import Git
 
 from torchport import pipeline
 from torchport.analysis.project import ProjectFacts
-from torchport.model import FileResult, Finding, Problem
+from torchport.lint.work import Found, Linted
+from torchport.model import Edit, FileResult, Finding, Problem
 from torchport.pipeline import Options, Task
 from torchport.report.run import Run
 
@@ -49,6 +51,19 @@ def work(task: Task) -> FileResult:
 def run(*paths: str, **options: object) -> Run:
     chosen = Options(**{"allow_dirty": True} | options)  # type: ignore[arg-type]
     return pipeline.run(paths or ["."], lambda facts: work, PATTERN, chosen, method="fork")
+
+
+def test_a_result_of_plain_values_is_the_same_result() -> None:
+    edits = (Edit(1, 2, "é"), Edit(3, 4, ""))
+    first = FileResult("a.py", [finding()._replace(edits=edits)], [finding("no one knows")], [Problem("x", 3, True)])
+    first.after, first.silenced = b"y", 2
+    values = first.plain()
+    assert marshal.loads(marshal.dumps(values)) == values
+    second = FileResult.restored(values)
+    for name in FileResult.__slots__:
+        assert repr(getattr(second, name)) == repr(getattr(first, name)), name
+    linted = Linted(Found([["TP101", 1]], [["x", 3]], 4), "digest", (["TP101", 2],), b"x", b"y")
+    assert repr(Linted.restored(marshal.loads(marshal.dumps(linted.plain())))) == repr(linted)
 
 
 def make(root: Path, **files: str) -> None:

@@ -84,6 +84,15 @@ def test_large_tasks_and_results() -> None:
     assert run([task, task]) == ["x" * 3_000_000] * 2
 
 
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_any_result_arrives_as_it_was(method: StartMethod) -> None:
+    named = "__import__('torchport.pool', fromlist=['Failure']).Failure('died', 'x')"
+    values = ["(1, [None, True, 'é\\ud800', b'x'], {'a': 2.5})", "{1, 2}", "__import__('pathlib').Path('a')", named]
+    results = run(values, method=method)
+    assert results == [eval(value) for value in values]
+    assert [type(result) for result in results[:3]] == [tuple, set, type(Path("a"))]
+
+
 def test_spawned_processes_do_the_same() -> None:
     results = run(["1", DIES, "1 / 0", "2"], method="spawn")
     assert [results[0], results[3]] == [1, 2]

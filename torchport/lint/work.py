@@ -97,6 +97,16 @@ class Linted(NamedTuple):
     before: bytes = b""
     after: bytes | None = None
 
+    def plain(self) -> tuple[Any, ...]:
+        """The same made of plain values."""
+        return tuple(self.found), *self[1:]
+
+    @staticmethod
+    def restored(values: tuple[Any, ...]) -> Linted:
+        """The inverse of ``plain``."""
+        found, *others = values
+        return Linted(Found(*found), *others)
+
 
 class Work:
     """The work of one process: picklable, so that it can be sent to a worker once. ``named``: digests are wanted."""

@@ -63,7 +63,11 @@ class _Pool(Generic[Task, Result]):
         done: Callable[[], None],
         method: StartMethod,
     ) -> None:
-        self.work, self.tasks, self.limit, self.done, self.method = work, tasks, limit, done, method
+        self.work: Callable[[Any], Result] = work
+        self.tasks: Sequence[Any] = tasks
+        if method == "fork":  # a forked worker has the tasks already: it is told their numbers
+            self.work, self.tasks = (lambda number: work(tasks[number])), range(len(tasks))
+        self.limit, self.done, self.method = limit, done, method
         self.workers: list[_Worker] = []
         self.results: dict[int, Result | Failure] = {}
         self.next_task = 0

@@ -18,7 +18,7 @@ class Failure(NamedTuple):
 
 
 class Channel(Protocol):
-    """One end of a connection that carries pickled objects both ways."""
+    """One end of a connection that carries objects both ways."""
 
     def send(self, value: Any, /) -> None:
         """Raises ConnectionError where the other end is closed, anything where ``value`` cannot be pickled."""
