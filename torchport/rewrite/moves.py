@@ -12,6 +12,7 @@ from torchport.rewrite.context import Context
 from torchport.rewrite.own_objects import own_class
 from torchport.rewrite.precision import starred
 from torchport.rewrite.spread import SPREAD, owner, spread_over_gpus
+from torchport.rewrite.storages import LOADED, why_storage
 
 FLAGS = frozenset(
     ("args", "arg", "opt", "opts", "options", "cfg", "config", "conf", "hparams", "params", "flags", "FLAGS", "params")
@@ -103,7 +104,9 @@ def _not_ours(context: Context, node: ast.Attribute) -> str:
         n for n in outside if isinstance(n, ast.Call) and context.named(n.func, "torch.load", "torchport.shim.load")
     ]
     if any(isinstance(n, ast.keyword) and n.arg == "map_location" for n in outside) or (lambdas and loads):
-        return "here it moves a storage while a file is loaded; give map_location a device instead"
+        return LOADED
+    if reason := why_storage(context, receiver):
+        return reason
     if own := own_class(context, node):
         return f"class {own} of this project has a `cuda` method and no `to` method, and this may be one"
     return ""

@@ -35,7 +35,7 @@ def own_class(context: Context, node: ast.Attribute) -> str:
         return own[0].name if any(_is_unseen(context, value) for value in values) else ""
     if not isinstance(node.value, ast.Name):
         return ""
-    outside = any(b.kind == "param" or _bound_unseen(context, b.node) for b in _bindings(context, node, node.value.id))
+    outside = any(b.kind == "param" or _bound_unseen(context, b.node) for b in bindings(context, node, node.value.id))
     return own[0].name if outside else ""
 
 
@@ -66,9 +66,9 @@ def _is_another(context: Context, node: ast.AST, value: ast.expr, own: set[str])
         last = found.name.rpartition(".")[2] if found is not None else dotted(value.func)
         return last.lstrip("_")[:1].isupper() and "." not in last and last not in own and not last.isupper()
     if isinstance(value, ast.Name):
-        bindings = _bindings(context, node, value.id)
+        bound = bindings(context, node, value.id)
         return _asked_for_tensor(context, node, value) or (
-            bool(bindings) and all(_binds_another(context, b, value.id, own) for b in bindings)
+            bool(bound) and all(_binds_another(context, b, value.id, own) for b in bound)
         )
     if isinstance(value, ast.Attribute) and dotted(value):
         values = context.once(_assigned).get(value.attr, [])
@@ -134,7 +134,8 @@ def _chains(context: Context, base: str) -> list[ast.Name | ast.Attribute]:
     return context.tree.chains().get(base, [])
 
 
-def _bindings(context: Context, node: ast.AST, name: str) -> list[Binding]:
+def bindings(context: Context, node: ast.AST, name: str) -> list[Binding]:
+    """Where ``name``, read at ``node``, gets its values."""
     inner = next((n for n in (node, *context.tree.ancestors(node)) if n in context.tree.scopes), None)
     home = (context.tree.scopes[inner] if inner is not None else context.tree.scope).find(name)
     return home.names[name] if home is not None else []
@@ -153,8 +154,8 @@ def _assigned(context: Context) -> dict[str, list[ast.expr]]:
 def _is_unseen(context: Context, value: ast.expr) -> bool:
     """Whether where a value comes from is not seen here: a parameter, a copy of one, the result of a function."""
     if isinstance(value, ast.Name):
-        bindings = _bindings(context, value, value.id)
-        return any(b.kind == "param" or _bound_unseen(context, b.node) for b in bindings)
+        bound = bindings(context, value, value.id)
+        return any(b.kind == "param" or _bound_unseen(context, b.node) for b in bound)
     if not isinstance(value, ast.Call):
         return False
     found = context.qualify(value.func) if isinstance(value.func, ast.Name | ast.Attribute) else None
