@@ -17,24 +17,21 @@ from torchport.analysis.scopes import Scope, walk
 from torchport.analysis.uses import find_uses
 from torchport.model import Finding, Rule
 from torchport.rewrite.context import Context, New
+from torchport.rewrite.current import CURRENT, HANDED_OVER, handed_current
 from torchport.rewrite.forms import is_setting
 from torchport.rewrite.glued import glued
 from torchport.rewrite.guards import is_available
 from torchport.rewrite.moves import becomes_to
+from torchport.rewrite.numeric import is_numeric
 from torchport.rewrite.options import converted, options
 from torchport.rewrite.spread import SPREAD, owner, spread_over_gpus
 
-CURRENT = ("torch.cuda.current_device", "torch.accelerator.current_device_index")
 TAKES_NUMBER = ("torch.cuda.set_device", "torchport.shim.set_device", "torchport.shim.device_ids")
 CURRENT_XLA = b"torch_xla.device().index"
 """What the number of the current device becomes for PyTorch/XLA alone."""
 OWN_RULES = ("to", "cuda", "set_device")
 KEEPS = frozenset((*OWN_RULES, *ADDS, *TEXTS, "format", "index", "count", "remove", "get", "put", "info", "debug"))
 """Methods whose own rules say what a number means to them, and those that only keep, compare or print it."""
-HANDED_OVER = (
-    "it is the number of the device, and what the function makes of it is not seen here; where that is a device, hand "
-    "over shim.device()"
-)
 NUMBERS = ("rank", "local_rank", "gpu", "gpu_id", "device_id", "local_gpu")
 COUNTS = ("torch.cuda.device_count", "torchport.shim.device_count")
 RANKS = ("rank", "local_rank")
@@ -46,6 +43,7 @@ def device_numbers(rule: Rule, context: Context) -> Iterator[Finding]:
     yield from glued(rule, context)
     yield from _chosen(rule, context)
     yield from _kept(rule, context)
+    yield from handed_current(rule, context)
     yield from _handed(rule, context)
 
 
@@ -336,7 +334,9 @@ def device_from_variable(rule: Rule, context: Context) -> Iterator[Finding]:
         elif not context.spell.portable:
             if number or _last(node) in RANKS or numbered.computes(context, node):
                 yield context.rewrite(rule, node, New(node, context.spell.text(context.source(node))))
-            elif context.target == "xla" and (numbered.has(node) or _last(node) in NUMBERS):
+            elif context.target == "xla" and (
+                numbered.has(node) or _last(node) in NUMBERS or is_numeric(context, node)
+            ):
                 yield context.leave(rule, node, CHOSEN)
         elif (
             number
@@ -345,6 +345,7 @@ def device_from_variable(rule: Rule, context: Context) -> Iterator[Finding]:
             or _last(node) in NUMBERS
             or numbered.computes(context, node)
             or is_setting(node)
+            or is_numeric(context, node)
         ):
             yield context.rewrite(rule, call.func, New(call.func, "shim.device"))
     if context.spell.portable:
