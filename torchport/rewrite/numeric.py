@@ -12,7 +12,7 @@ ORDERS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
 
 
 def is_numeric(context: Context, node: ast.expr) -> bool:
-    """Whether ``node`` is a parameter annotated with ``int``, or one of which the function asks ``device < 0`` or ``isinstance``."""
+    """Whether ``node`` is a parameter annotated with ``int``, or one that the function compares with a number."""
     if not isinstance(node, ast.Name):
         return False
     bound = bindings(context, node, node.id)
