@@ -68,7 +68,7 @@ def _is_parameter(context: Context, name: str, parameter: ast.AST) -> bool:
     own = isinstance(context.tree.parents[function], ast.ClassDef) and given[:1] in (["self"], ["cls"])
     if len(given) - own != 2 or given[own] != name:
         return False
-    return name == "storage" or not {*_names_of(context, function)}.isdisjoint(_places(context))
+    return name == "storage" or not {*_names_of(context, function)}.isdisjoint(context.once(_places))
 
 
 def _names_of(context: Context, function: ast.AST) -> Iterator[str]:
@@ -86,11 +86,8 @@ def _names_of(context: Context, function: ast.AST) -> Iterator[str]:
 
 def _places(context: Context) -> set[str]:
     """Functions that the file gives as map_location, and, with brackets, those whose result it gives."""
-    if "places" not in context.memo:
-        calls = context.original.calls  # a later pass no longer sees what another rule has replaced
-        given = [k.value for call in calls for k in call.keywords if k.arg == "map_location"]
-        given += [call.args[1] for call in calls if len(call.args) > 1 and last_name(call.func) == "load"]
-        found = {f"{last_name(v.func)}()" if isinstance(v, ast.Call) else last_name(v) for v in given}
-        context.memo["places"] = found - {"", "()"}
-    places: set[str] = context.memo["places"]
-    return places
+    calls = context.original.calls  # a later pass no longer sees what another rule has replaced
+    given = [k.value for call in calls for k in call.keywords if k.arg == "map_location"]
+    given += [call.args[1] for call in calls if len(call.args) > 1 and last_name(call.func) == "load"]
+    found = {f"{last_name(v.func)}()" if isinstance(v, ast.Call) else last_name(v) for v in given}
+    return found - {"", "()"}
