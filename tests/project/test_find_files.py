@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -186,3 +187,12 @@ def test_names_with_blanks_newlines_and_bytes_that_are_no_text(tmp_path: Path) -
     odd = ["a b.py", "new\nline.py", os.fsdecode(b"latin-\xe9.py"), "ünï.py"]
     make(tmp_path, *odd)
     assert sorted(paths(find_files(["."]))) == sorted(odd)
+
+
+@pytest.mark.parametrize("tracked", [True, False])
+def test_a_package_called_dist_is_entered(tmp_path: Path, tracked: bool) -> None:
+    own = ("pkg/__init__.py", "pkg/build/__init__.py", "pkg/dist/__init__.py", "pkg/dist/utils.py")
+    make(tmp_path, *own, "pkg/dist/dist/left.py", "build/__init__.py", "pkg/inner/build/__init__.py")
+    if tracked:
+        subprocess.run(["git", "init", "-q"], check=True)
+    assert paths(find_files(["."])) == sorted(own, key=lambda path: path.split("/"))

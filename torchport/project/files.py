@@ -196,7 +196,7 @@ def _names_under(finder: _Finder, root: pathlib.Path, real_root: pathlib.Path) -
 def _names_of(finder: _Finder, root: pathlib.Path, listing: git.Listing) -> Iterator[str]:
     for folder in listing.unreadable:
         finder.selection.refuse(shown(root / folder), "cannot be listed: expected a readable folder")
-    new = (name for name in listing.untracked if SKIPPED_FOLDERS.isdisjoint(name.split("/")))
+    new = (name for name in listing.untracked if not _in_skipped(root, name))
     for name in dict.fromkeys((*listing.tracked, *new)):
         if listing.has_submodules or name.endswith("/"):
             nested = root / name
@@ -204,6 +204,15 @@ def _names_of(finder: _Finder, root: pathlib.Path, listing: git.Listing) -> Iter
                 yield from (f"{name.rstrip('/')}/{rest}" for rest in _names_in_nested(finder, nested))
                 continue
         yield name
+
+
+def _in_skipped(root: pathlib.Path, name: str) -> bool:
+    """Whether a file stands in a folder that is not entered, below ``root``."""
+    parts = name.split("/")
+    if SKIPPED_FOLDERS.isdisjoint(parts):
+        return False
+    folders = (root.joinpath(*parts[: i + 1]) for i, part in enumerate(parts[:-1]) if part in SKIPPED_FOLDERS)
+    return parts[-1] in SKIPPED_FOLDERS or not all(map(_is_package, folders))
 
 
 def _names_in_nested(finder: _Finder, nested: pathlib.Path) -> Iterator[str]:
@@ -225,7 +234,7 @@ def _walk(finder: _Finder, root: pathlib.Path, real_root: pathlib.Path) -> Itera
 
 
 def _is_entered(finder: _Finder, folder: pathlib.Path, real_root: pathlib.Path) -> bool:
-    if folder.name in SKIPPED_FOLDERS or folder.name.endswith(".egg-info"):
+    if (folder.name in SKIPPED_FOLDERS and not _is_package(folder)) or folder.name.endswith(".egg-info"):
         return False
     if os.path.exists(folder / "pyvenv.cfg") or os.path.exists(folder / "CACHEDIR.TAG"):
         return False
@@ -234,6 +243,13 @@ def _is_entered(finder: _Finder, folder: pathlib.Path, real_root: pathlib.Path) 
             finder.selection.notes.append(f"{shown(folder)}: is a link to a folder elsewhere: not followed")
         return False
     return True
+
+
+def _is_package(folder: pathlib.Path) -> bool:
+    """Whether a ``dist`` or a ``build`` is a package inside another, and nothing that was built."""
+    return folder.name in ("build", "dist") and all(
+        os.path.exists(place / "__init__.py") for place in (folder, folder.parent)
+    )
 
 
 def _settle_link(finder: _Finder, link: _Link) -> None:
