@@ -21,6 +21,7 @@ from torchport.model import Finding, Rule
 from torchport.rewrite.context import NO_SPELLING, Context, New
 from torchport.rewrite.guards import chooses_cuda
 from torchport.rewrite.imports import without
+from torchport.rewrite.mocks import why_it_stays
 from torchport.rewrite.spread import COUNT, scales_with_gpus
 from torchport.rewrite.statements import block_of, removal, replacement
 
@@ -145,6 +146,8 @@ def _use(rule: Rule, new: str, node: ast.expr, site: ast.expr, found: Qualified,
         return context.leave(rule, node, COUNT)
     if found.name in context.patched:
         return context.leave(rule, node, PATCHED.format(line_mark(context.patched[found.name])))
+    if b"test" in context.text.bytes and (reason := why_it_stays(context, node, found.name)):
+        return context.leave(rule, node, reason)
     if new.startswith(DROP):
         return _whole(rule, new.removeprefix(DROP).strip(), site, found, context)
     parent = context.tree.parents[site]
