@@ -215,7 +215,7 @@ def workers(context: Context) -> list[ast.AST]:
 
 def _workers(context: Context) -> list[ast.AST]:
     text = context.text.bytes
-    if b"Dataset" not in text and b"collate_fn" not in text and b"worker_init_fn" not in text:
+    if not any(word in text for word in (b"Dataset", b"collate_fn", b"worker_init_fn", b"worker_id")):
         return []
     names: set[str] = set()
     found: list[ast.AST] = []
@@ -223,17 +223,24 @@ def _workers(context: Context) -> list[ast.AST]:
         for keyword in call.keywords:
             if keyword.arg not in ("collate_fn", "worker_init_fn"):
                 continue
-            value = keyword.value
-            if isinstance(value, ast.Call) and value.args:
-                value = value.args[0]
+            value = _first_argument(keyword.value)
             if isinstance(value, ast.Lambda):
                 found.append(value)
             elif parts := chain(value):
                 names.add(parts[-1])
+    for assign in context.tree.every(ast.Assign) if names else ():
+        if not names.isdisjoint(t.id for t in assign.targets if isinstance(t, ast.Name)):
+            names.update(chain(_first_argument(assign.value))[-1:])
     for function in context.tree.definitions:
-        if function.name in names or (function.name in GIVES_ITEMS and _is_of_dataset(context, function)):
+        first = [a.arg for a in function.args.args[:1]]
+        if function.name in names or first == ["worker_id"] or (function.name in GIVES_ITEMS and _is_of_dataset(context, function)):
             found.append(function)
     return _with_callees(context, found)
+
+
+def _first_argument(value: ast.expr) -> ast.expr:
+    """The function in ``partial(init, seed=0)``, and anything else as it is."""
+    return value.args[0] if isinstance(value, ast.Call) and value.args else value
 
 
 def _is_of_dataset(context: Context, function: ast.AST) -> bool:
