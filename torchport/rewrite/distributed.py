@@ -5,14 +5,23 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torchport.analysis.scopes import dotted
+from torchport.analysis.names import qualify
+from torchport.analysis.parts import word_of
+from torchport.analysis.scopes import FUNCTIONS, dotted
 from torchport.lazy import pattern
 from torchport.model import Finding, Rule
 from torchport.rewrite.calls import Arg, change_call, with_value
 from torchport.rewrite.collectives import GROUP
 from torchport.rewrite.context import Context, New
 from torchport.rewrite.precision import starred
-from torchport.rewrite.processes import counts_before_launch, group_alone, ids_alone, spawn_alone, touched_before_launch
+from torchport.rewrite.processes import (
+    TPU_SPAWN,
+    counts_before_launch,
+    group_alone,
+    ids_alone,
+    spawn_alone,
+    touched_before_launch,
+)
 
 RPC = "it starts processes of torch.distributed.rpc, not one for each device"
 GLOO = "its processes talk over gloo, on the CPU; whether there is one for each device is not seen here"
@@ -20,10 +29,19 @@ POSITION = "device_ids is given by position; name it, so that it can be told fro
 UNSEEN = "whether it is a list or None is not seen here; write shim.device_ids(number)"
 OTHER = "it is not seen whether this reaches DistributedDataParallel; if so, write shim.device_ids(number)"
 OF_THE_CPU = "neither what is started nor what starts it speaks of a device: these are processes of the CPU"
+DDP = "torch.nn.parallel.DistributedDataParallel"
+ONE_BY_ONE = (
+    "it starts a process for a device by itself: each then sees the whole of the machine, or one device alone; start "
+    "them together, with shim.launch(function, args=...)"
+)
+OF_A_DEVICE = (*GROUP, "torch.cuda.set_device", "torchport.shim.set_device", DDP)
+"""What a process calls that has a device of its own."""
+DEEP = 2
+"""Calls that are followed from the function that a process runs."""
+GPUS = pattern(r"gpu|device|cuda")
 DEVICE_WORDS = pattern(r"cuda|gpu|device|nccl|xla|tpu|accelerat|distributed|shim")
 OWN_SHARES = "this class shares the work out by itself, with self.{}: a TPU process has one device, and no list of them"
 SHARES_OUT = {"device_ids", "output_device", "src_device_obj", "scatter", "replicate", "parallel_apply", "gather"}
-DDP = "torch.nn.parallel.DistributedDataParallel"
 TAKE_IDS = (DDP, "torch.distributed.barrier", "torch.nn.DataParallel", "torchport.shim.DataParallel")
 
 
@@ -168,6 +186,7 @@ def spawn(rule: Rule, context: Context) -> Iterator[Finding]:
     gloo = _only_gloo(context)
     if not (rpc or gloo):
         yield from touched_before_launch(rule, context)
+        yield from _one_by_one(rule, context)
     for node, found in context.uses("torch.multiprocessing.spawn"):
         if rpc or gloo:
             context.claimed.add(node)
@@ -190,6 +209,37 @@ def _is_of_the_cpu(context: Context) -> bool:
     if any(DEVICE_WORDS.search(ast.unparse(part).lower()) for part in (*functions, *around)):
         return False
     return not any(_is_foreign(context, n.func) for f in functions for n in ast.walk(f) if isinstance(n, ast.Call))
+
+
+def _one_by_one(rule: Rule, context: Context) -> Iterator[Finding]:
+    """``mp.Process(target=run, args=(rank,))``: a process for a device that no launcher starts."""
+    for call in context.tree.calls_of("Process"):
+        target = next((k.value for k in call.keywords if k.arg == "target"), None)
+        if word_of(call.func) != "Process" or target is None:
+            continue
+        if _has_a_device(context, word_of(target)) or _turns_over_gpus(context, call):
+            yield context.leave(rule, call, TPU_SPAWN if context.target == "tpu" else ONE_BY_ONE)
+
+
+def _has_a_device(context: Context, name: str) -> bool:
+    """Whether a function of the file, as it was before the run, makes a process group or chooses its device."""
+    tree, started, inside = context.original, {name}, list[ast.AST]()
+    for _ in range(DEEP):
+        inside = [n for d in tree.definitions if d.name in started for n in ast.walk(d)]
+        started |= {word_of(n.func) for n in inside if isinstance(n, ast.Call)}
+    calls = [n.func for n in inside if isinstance(n, ast.Call) and isinstance(n.func, ast.Name | ast.Attribute)]
+    return any(found is not None and found.name in OF_A_DEVICE for found in (qualify(tree, func) for func in calls))
+
+
+def _turns_over_gpus(context: Context, call: ast.Call) -> bool:
+    """``for rank in range(torch.cuda.device_count())`` around the start of a process."""
+    for around in context.tree.ancestors(call):
+        parts = around.generators if isinstance(around, ast.ListComp | ast.GeneratorExp) else [around]
+        if any(GPUS.search(ast.unparse(p.iter).lower()) for p in parts if isinstance(p, ast.For | ast.comprehension)):
+            return True
+        if isinstance(around, FUNCTIONS):
+            return False
+    return False
 
 
 def _is_foreign(context: Context, func: ast.expr) -> bool:

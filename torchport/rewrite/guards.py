@@ -233,7 +233,11 @@ def _workers(context: Context) -> list[ast.AST]:
             names.update(chain(_first_argument(assign.value))[-1:])
     for function in context.tree.definitions:
         first = [a.arg for a in function.args.args[:1]]
-        if function.name in names or first == ["worker_id"] or (function.name in GIVES_ITEMS and _is_of_dataset(context, function)):
+        if (
+            function.name in names
+            or first == ["worker_id"]
+            or (function.name in GIVES_ITEMS and _is_of_dataset(context, function))
+        ):
             found.append(function)
     return _with_callees(context, found)
 

@@ -39,6 +39,7 @@ _ADVICE: tuple[tuple[str, str, str], ...] = (
     ("shim.is_available()", "torch_xla.runtime.device_type()", "torch.accelerator.is_available()"),
     ("shim.steps(...) or shim.sync()", "torch_xla.sync()", "torch_xla.sync()"),
     ("shim.sync()", "torch_xla.sync()", "torch_xla.sync()"),
+    ("shim.launch(", "torch_xla.launch(", "torch_xla.launch("),
     (
         "shim.synchronize()",
         "torch_xla.sync() and torch_xla.core.xla_model.wait_device_ops()",
