@@ -111,8 +111,8 @@ class _Walk:
         self, rules: tuple[Rule, ...], options: LintOptions, changed: ChangedLines | None, report: Report
     ) -> None:
         self.rules, self.options, self.changed, self.report = rules, options, changed, report
-        self.prefilter = Prefilter(for_target(rules, options.target))
-        self.plain = SettingsFilter(for_target(rules, options.target))
+        ours = for_target(rules, options.target)
+        self.prefilter, self.plain = Prefilter(ours), SettingsFilter(ours)
         self.collector = Collector()
         self.own = OwnClasses()
         self.held: list[Row] = []
@@ -240,6 +240,7 @@ class _Walk:
             project=self.facts(),
             off=options.off,
             every=options.every,
+            triggers=self.prefilter,
         )
         tasks = [Task(file.path, options.stdin) for file, _ in files]
         results = in_processes(

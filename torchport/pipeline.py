@@ -116,11 +116,20 @@ def migrate(
 
         every = tuple(rule for rule in options.every if not rule.lint_only)
         return Migration(
-            Migrator(rules, options.target, unsafe=options.unsafe, project=facts, off=options.off, every=every)
+            Migrator(
+                rules,
+                options.target,
+                unsafe=options.unsafe,
+                project=facts,
+                off=options.off,
+                every=every,
+                triggers=triggers,
+            )
         )
 
     ours = for_target(rules, options.target)
-    return run(paths, work_for, Prefilter(ours), options, progress=progress, plain=SettingsFilter(ours))
+    triggers = Prefilter(ours)
+    return run(paths, work_for, triggers, options, progress=progress, plain=SettingsFilter(ours))
 
 
 def run(

@@ -11,6 +11,7 @@ from torchport.project.config import EVERYWHERE, FileRules
 from torchport.rewrite import Migrator, Outcome
 
 if TYPE_CHECKING:
+    from torchport.catalog.prefilter import Prefilter
     from torchport.project.source import Source
 
 
@@ -30,11 +31,14 @@ class Linter:
         project: ProjectFacts | None = None,
         off: FileRules = EVERYWHERE,
         every: tuple[Rule, ...] = (),
+        triggers: Prefilter | None = None,
     ) -> None:
-        def migrator(rules: tuple[Rule, ...], every: tuple[Rule, ...]) -> Migrator:
-            return Migrator(rules, target, unsafe=unsafe, project=project, checks=CHECKS, off=off, every=every)
+        def migrator(rules: tuple[Rule, ...], every: tuple[Rule, ...], triggers: Prefilter | None = None) -> Migrator:
+            return Migrator(
+                rules, target, unsafe=unsafe, project=project, checks=CHECKS, off=off, every=every, triggers=triggers
+            )
 
-        self.finder = migrator(rules, every)
+        self.finder = migrator(rules, every, triggers)
         own = tuple(rule for rule in rules if rule.lint_only)
         self.fixer = migrator(own, tuple(rule for rule in every if rule.lint_only)) if fix and own else None
 

@@ -58,6 +58,7 @@ class Migrator:
     ``checks`` are transformers of the layers above, by the names that rules give them. ``off`` gives the codes of rules
     that do not concern a path. ``every`` holds the rules that nobody asked for as well: they are run all the same, for
     what they know must not be taken for something else, and their sites stay as they are without a word.
+    ``triggers`` are those of ``rules`` for this target, where the caller has them: it takes a while to sort them.
     """
 
     def __init__(
@@ -70,10 +71,12 @@ class Migrator:
         checks: Mapping[str, str] | None = None,
         off: FileRules = EVERYWHERE,
         every: tuple[Rule, ...] = (),
+        triggers: Prefilter | None = None,
     ) -> None:
         self.wanted = frozenset(rule.code for rule in rules)
         self.rules = for_target(every or rules, target)
-        self.triggers = Prefilter(self.rules)
+        whole = len(every or rules) == len(rules)
+        self.triggers = triggers if triggers is not None and whole else Prefilter(self.rules)
         self._latest: tuple[Text | None, tuple[Rule, ...]] = None, ()
         self.index = build_index(self.rules, target)
         self.target, self.unsafe, self.project = target, unsafe, project or ProjectFacts()
