@@ -28,7 +28,7 @@ CHECKED = ("torchport", "tests", "benchmarks", "docs", "noxfile.py")
 @nox.session
 def lint(session: nox.Session) -> None:
     """Style, format and types."""
-    session.install(*LINT, "click")
+    session.install(*LINT, "click", "libcst")
     session.run("ruff", "check", *CHECKED)
     session.run("ruff", "format", "--check", *CHECKED)
     session.run("mypy")

@@ -26,7 +26,7 @@ SPEED = 0.98
 CALL = 1e-6
 IMPORT = 0.020
 BLOCKS, STEPS = 12, 25
-FORBIDDEN = ("click", "torch_xla", "torch_tpu.runtime")
+FORBIDDEN = ("libcst", "click", "torch_xla", "torch_tpu.runtime")
 
 
 def main() -> int:

@@ -22,6 +22,7 @@ START_UP_LIMIT = 0.06
 """Seconds of CPU for ``torchport --version``."""
 HEAVY = {
     "click",
+    "libcst",
     "dataclasses",
     "typing",
     "concurrent.futures",
@@ -73,7 +74,7 @@ def test_nothing_that_rewrites_is_imported_for_files_without_a_trigger_word(tmp_
         f"{run}; assert migrate(['a.py'], load_rules(), Options(mode='check')).examined == 1", tmp_path
     )
     assert loaded.isdisjoint(
-        {"torchport.rewrite", "click", "torch", "multiprocessing", "concurrent.futures", "subprocess"}
+        {"libcst", "torchport.rewrite", "click", "torch", "multiprocessing", "concurrent.futures", "subprocess"}
     )
 
 

@@ -8,11 +8,16 @@ of the original: an answer that differs is a half migration, which is silent.
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import io
 import sys
 import types
 
 import pytest
+
+if importlib.util.find_spec("libcst") is None:
+    pytest.skip("the migration needs LibCST", allow_module_level=True)
+
 import torch
 
 from torchport import shim

@@ -22,7 +22,7 @@ import sys, time, torch
 before = time.process_time()
 import torchport.shim as shim
 print(time.process_time() - before)
-assert not {"torch_xla", "click"} & set(sys.modules), sys.modules
+assert not {"torch_xla", "libcst", "click"} & set(sys.modules), sys.modules
 from torchport.shim import selection
 assert selection._chosen is None
 """,

@@ -1,4 +1,4 @@
-"""One walk over the syntax tree of a module that finds its scopes, bindings and parents, without copies."""
+"""One walk over the syntax tree of a module that finds its scopes, bindings and parents: no copies, no LibCST."""
 
 from __future__ import annotations
 

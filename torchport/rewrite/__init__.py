@@ -1,4 +1,4 @@
-"""Rules and facts to findings and edits, by the places of ``ast`` in the text."""
+"""Rules and facts to findings and edits. Imports ``ast``; LibCST only when something is rewritten."""
 
 from __future__ import annotations
 

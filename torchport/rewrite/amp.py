@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from torchport.analysis.literals import device_text
 from torchport.model import Finding, Rule
-from torchport.rewrite.calls import Arg, change_call, with_keyword, with_value
 from torchport.rewrite.context import Context, New
+from torchport.rewrite.cst import change_call, keyword_of, with_keyword, with_value
 from torchport.rewrite.precision import FORCED, autocast_alone, decorators_alone, forces_float32, starred
 from torchport.rewrite.scaler import scaler_alone
+
+if TYPE_CHECKING:
+    import libcst as cst
 
 AUTOCAST = ("torch.autocast", "torch.amp.autocast")
 ORDER = ("device_type", "dtype", "enabled", "cache_enabled")
@@ -55,10 +59,10 @@ def _partial(rule: Rule, context: Context, call: ast.Call, doubt: str) -> Iterat
         return
     source = context.source(call)
 
-    def arguments(old: list[Arg]) -> list[Arg]:
+    def arguments(old: list[cst.Arg]) -> list[cst.Arg]:
         return [
             with_value(old[0], f"{context.shim}.autocast"),
-            *(a for a in old[1:] if keep or a.keyword != "device_type"),
+            *(a for a in old[1:] if keep or keyword_of(a) != "device_type"),
         ]
 
     if not isinstance(device, ast.Constant) or not keep:
@@ -83,9 +87,9 @@ def _autocast(rule: Rule, context: Context, call: ast.Call, doubt: str) -> Itera
         return
     keep = "" if cuda else "device_type"
 
-    def arguments(old: list[Arg]) -> list[Arg]:
+    def arguments(old: list[cst.Arg]) -> list[cst.Arg]:
         named = [a if a.keyword else with_keyword(a, ORDER[i]) for i, a in enumerate(old)]
-        return [a for a in named if a.keyword != "device_type" or keep]
+        return [a for a in named if keyword_of(a) != "device_type" or keep]
 
     source = context.source(call)
     yield context.change(
@@ -142,8 +146,8 @@ def _partial_with_device(rule: Rule, context: Context, call: ast.Call, new: str,
         return context.rewrite(rule, call, New(call, new), doubt=doubt)
     source, function = context.source(call), new.replace("shim", context.shim, 1)
 
-    def arguments(old: list[Arg]) -> list[Arg]:
-        return [with_value(old[0], function), *(a for a in old[1:] if a.keyword != keyword)]
+    def arguments(old: list[cst.Arg]) -> list[cst.Arg]:
+        return [with_value(old[0], function), *(a for a in old[1:] if keyword_of(a) != keyword)]
 
     return context.change(rule, call, lambda: change_call(source, None, arguments), doubt=doubt)
 
@@ -151,8 +155,8 @@ def _partial_with_device(rule: Rule, context: Context, call: ast.Call, new: str,
 def _without_device(rule: Rule, context: Context, call: ast.Call, new: str, keyword: str, doubt: str) -> Finding:
     source, positional = context.source(call), bool(call.args)
 
-    def arguments(old: list[Arg]) -> list[Arg]:
-        return [a for i, a in enumerate(old) if a.keyword != keyword and not (positional and i == 0)]
+    def arguments(old: list[cst.Arg]) -> list[cst.Arg]:
+        return [a for i, a in enumerate(old) if keyword_of(a) != keyword and not (positional and i == 0)]
 
     function = new.replace("shim", context.shim, 1)
     return context.change(rule, call, lambda: change_call(source, function, arguments), doubt=doubt)

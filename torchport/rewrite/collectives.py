@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from torchport.analysis.names import chain, qualify
 from torchport.analysis.reaching import scope_of
 from torchport.analysis.scopes import Tree, dotted
 from torchport.model import Finding, Rule
-from torchport.rewrite.calls import Arg, change_call, with_keyword
 from torchport.rewrite.context import Context, New
+from torchport.rewrite.cst import change_call, keyword_of, with_keyword
 from torchport.rewrite.guards import decided
 from torchport.rewrite.precision import starred
 from torchport.rewrite.statements import replacement
+
+if TYPE_CHECKING:
+    import libcst as cst
 
 GROUP = ("torch.distributed.init_process_group", "torchport.shim.init_process_group")
 GET_BACKEND = "torch.distributed.get_backend"
@@ -209,9 +213,9 @@ def reduce_to_one(rule: Rule, context: Context) -> Iterator[Finding]:
                 )
 
 
-def _reduced(old: list[Arg]) -> list[Arg]:
+def _reduced(old: list[cst.Arg]) -> list[cst.Arg]:
     named = [a if a.keyword or not i else with_keyword(a, REDUCED[i]) for i, a in enumerate(old)]
-    return [a for a in named if a.keyword not in ("dst", "group_dst")]
+    return [a for a in named if keyword_of(a) not in ("dst", "group_dst")]
 
 
 def average(rule: Rule, context: Context) -> Iterator[Finding]:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from torchport.analysis.names import chain
 from torchport.lazy import pattern
 from torchport.model import Finding, Rule
-from torchport.rewrite.calls import Arg, argument, change_call
 from torchport.rewrite.context import Context, New
+from torchport.rewrite.cst import argument, change_call, keyword_of
 from torchport.rewrite.precision import starred
+
+if TYPE_CHECKING:
+    import libcst as cst
 
 COMPILE = "torch.compile"
 CHECKPOINT = "torch.utils.checkpoint.checkpoint"
@@ -64,8 +68,8 @@ def _compiled(rule: Rule, context: Context, call: ast.Call, doubt: str) -> Itera
     if not dropped and not new:
         return
 
-    def arguments(old: list[Arg]) -> list[Arg]:
-        return [*(a for a in old if a.keyword not in dropped), *new]
+    def arguments(old: list[cst.Arg]) -> list[cst.Arg]:
+        return [*(a for a in old if keyword_of(a) not in dropped), *new]
 
     source = context.source(call)
     yield context.change(rule, call, lambda: change_call(source, None, arguments), accelerator=xla, doubt=doubt)

@@ -14,8 +14,8 @@ from torchport.analysis.project import ProjectFacts
 from torchport.analysis.scopes import Tree
 from torchport.lazy import NamedTuple, pattern
 from torchport.model import Edit, Effect, Finding, Review, Rule, Target
-from torchport.rewrite.calls import TooDeep
 from torchport.rewrite.comments import comments
+from torchport.rewrite.cst import TooDeep
 from torchport.rewrite.spelling import SHIM, Spelling
 from torchport.rewrite.text import Text, minimal
 
@@ -57,7 +57,7 @@ class Context:
         """The file as it was before the first pass: what it knows by itself, not by this run."""
         self.path = path
         self.draft = draft
-        """Only the places are asked for: what becomes of a call is not written out."""
+        """Only the places are asked for: what LibCST would make of them is not written out."""
         self.claimed: set[ast.AST] = set()
         """Names that a transformer rewrites or reports together with what is around them."""
         self.dropped: tuple[str, ...] = ()
@@ -237,7 +237,7 @@ class Context:
         certain: bool = True,
         doubt: str = "",
     ) -> Finding:
-        """A finding whose new text takes some work; one that is nested too deeply for it is left for a person."""
+        """A finding whose new text LibCST makes; one too deep for it is left for a person."""
         if (doubt or not certain) and not self.unsafe:
             return self.rewrite(rule, node, certain=certain, doubt=doubt)
         try:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from torchport.analysis.names import qualify
 from torchport.analysis.parts import word_of
 from torchport.analysis.scopes import FUNCTIONS, dotted
 from torchport.lazy import pattern
 from torchport.model import Finding, Rule
-from torchport.rewrite.calls import Arg, change_call, with_value
 from torchport.rewrite.collectives import GROUP
 from torchport.rewrite.context import Context, New
+from torchport.rewrite.cst import change_call, keyword_of, with_value
 from torchport.rewrite.precision import starred
 from torchport.rewrite.processes import (
     TPU_SPAWN,
@@ -22,6 +23,9 @@ from torchport.rewrite.processes import (
     spawn_alone,
     touched_before_launch,
 )
+
+if TYPE_CHECKING:
+    import libcst as cst
 
 RPC = "it starts processes of torch.distributed.rpc, not one for each device"
 GLOO = "its processes talk over gloo, on the CPU; whether there is one for each device is not seen here"
@@ -92,7 +96,7 @@ def _by_position(rule: Rule, context: Context, call: ast.Call) -> Finding:
         return context.leave(rule, call, POSITION)
     source, inner = context.source(call), ", ".join(map(context.source, ids.elts))
 
-    def arguments(old: list[Arg]) -> list[Arg]:
+    def arguments(old: list[cst.Arg]) -> list[cst.Arg]:
         return [old[0], with_value(old[1], f"{context.shim}.device_ids({inner})"), *old[2 + len(rest) :]]
 
     return context.change(rule, call, lambda: change_call(source, None, arguments))
@@ -123,9 +127,11 @@ def _chosen(rule: Rule, context: Context, ids: ast.IfExp) -> Iterator[Finding]:
 
 
 def _without_output(context: Context, call: ast.Call, inner: str) -> str:
-    def arguments(old: list[Arg]) -> list[Arg]:
-        kept = [a for a in old if a.keyword != "output_device"]
-        return [with_value(a, f"{context.shim}.device_ids({inner})") if a.keyword == "device_ids" else a for a in kept]
+    def arguments(old: list[cst.Arg]) -> list[cst.Arg]:
+        kept = [a for a in old if keyword_of(a) != "output_device"]
+        return [
+            with_value(a, f"{context.shim}.device_ids({inner})") if keyword_of(a) == "device_ids" else a for a in kept
+        ]
 
     return change_call(context.source(call), None, arguments)
 

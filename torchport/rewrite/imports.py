@@ -76,7 +76,7 @@ def _remove(tree: Tree, text: Text, node: ast.Import | ast.ImportFrom, dead: lis
     ):
         return None
     if len(dead) < len(node.names):
-        return Edit(start, end, without(source, dead))
+        return Edit(start, end, without(source, dead, text.newline(node.lineno)))
     parent = tree.parents[node]
     block = next(
         (
@@ -96,17 +96,19 @@ def _remove(tree: Tree, text: Text, node: ast.Import | ast.ImportFrom, dead: lis
     return Edit(line_start, text.starts[after] if after < len(text.starts) else len(text.bytes), "")
 
 
-def without(source: str, dead: list[ast.alias]) -> str:
+def without(source: str, dead: list[ast.alias], newline: str) -> str:
     """The text of an import statement without some of its names, its lines and brackets as they were."""
+    import libcst as cst
+
     gone = {(alias.name, alias.asname) for alias in dead}
-    statement, text = ast.parse(source).body[0], Text(source)
-    assert isinstance(statement, ast.Import | ast.ImportFrom)
-    spans = [text.span(alias) for alias in statement.names]
-    ends = [start for start, _ in spans[1:]]  # up to the next name: with the comma between the two
-    kept = [i for i, alias in enumerate(statement.names) if (alias.name, alias.asname) not in gone]
-    parts = [text.bytes[spans[i][0] : ends[i]] for i in kept[:-1]]
-    last = text.bytes[slice(*spans[kept[-1]])] + text.bytes[spans[-1][1] :]
-    return b"".join([text.bytes[: spans[0][0]], *parts, last]).decode()
+    line = cst.ensure_type(cst.parse_statement(source + newline), cst.SimpleStatementLine)
+    statement = line.body[0]
+    assert isinstance(statement, cst.Import | cst.ImportFrom)
+    assert not isinstance(statement.names, cst.ImportStar)
+    kept = [a for a in statement.names if (a.evaluated_name, a.evaluated_alias) not in gone]
+    kept[-1] = kept[-1].with_changes(comma=statement.names[-1].comma)
+    module = cst.Module([], default_newline=newline)
+    return module.code_for_node(statement.with_changes(names=kept))
 
 
 def unresolved(tree: Tree) -> set[str]:

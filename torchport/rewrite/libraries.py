@@ -5,13 +5,17 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 from torchport.analysis.names import chain
 from torchport.analysis.scopes import FUNCTIONS, dotted
 from torchport.model import Finding, Rule
-from torchport.rewrite.calls import Arg, argument, change_call
 from torchport.rewrite.context import Context, New
+from torchport.rewrite.cst import argument, change_call, keyword_of
 from torchport.rewrite.precision import starred
+
+if TYPE_CHECKING:
+    import libcst as cst
 
 GUARDED = "its import is guarded: where the library is missing the program already does without"
 IMPORT_ERRORS = ("ImportError", "ModuleNotFoundError", "Exception", "BaseException")
@@ -128,7 +132,7 @@ def apex(rule: Rule, context: Context) -> Iterator[Finding]:
 
 def _arguments(
     call: ast.Call, new: str, places: int, defaults: tuple[tuple[str, str], ...]
-) -> tuple[str, Callable[[Arg], bool], Callable[[], list[Arg]]] | None:
+) -> tuple[str, Callable[[cst.Arg], bool], Callable[[], list[cst.Arg]]] | None:
     """The class, which arguments stay, and which are added; None where PyTorch has no equal of the call."""
     if starred(call) or len(call.args) > places:
         return None
@@ -147,7 +151,7 @@ def _arguments(
     missing = [(key, value) for key, value in defaults if key not in given and key not in by_place]
     if new == "torch.optim.Adam":
         missing = []
-    return new, lambda a: a.keyword not in gone, lambda: [argument(value, key) for key, value in missing]
+    return new, lambda a: keyword_of(a) not in gone, lambda: [argument(value, key) for key, value in missing]
 
 
 def _torch_is_there(context: Context, node: ast.Name | ast.Attribute) -> bool:

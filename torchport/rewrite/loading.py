@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from torchport.analysis.index import default_of
 from torchport.analysis.names import Qualified
 from torchport.analysis.reaching import scope_of
 from torchport.model import Finding, Review, Rule
-from torchport.rewrite.calls import Arg, argument, change_call, with_keyword
 from torchport.rewrite.context import Context, New
+from torchport.rewrite.cst import argument, change_call, keyword_of, with_keyword
 from torchport.rewrite.guards import workers
 from torchport.rewrite.precision import starred
+
+if TYPE_CHECKING:
+    import libcst as cst
 
 SAVED = {"obj": "data", "f": "file_or_path"}
 """The arguments of torch.save by their names in torch_xla."""
@@ -57,8 +61,8 @@ def _saved(rule: Rule, context: Context, call: ast.Call, doubt: str) -> Finding:
     """Every process writes what it is told to, as with torch.save: the default writes in the first one only."""
     source = context.source(call)
 
-    def arguments(old: list[Arg]) -> list[Arg]:
-        named = [with_keyword(a, SAVED[a.keyword]) if a.keyword else a for a in old]
+    def arguments(old: list[cst.Arg]) -> list[cst.Arg]:
+        named = [with_keyword(a, SAVED[keyword_of(a)]) if a.keyword else a for a in old]
         return [*named, argument("False", "master_only")]
 
     new = "torch_xla.core.xla_model.save"
@@ -232,7 +236,7 @@ def _pin_keywords(rule: Rule, context: Context, call: ast.Call) -> Iterator[Find
                 rule,
                 call,
                 lambda s=source: change_call(  # type: ignore[misc]
-                    s, None, lambda old: [a for a in old if a.keyword != "pin_memory_device"]
+                    s, None, lambda old: [a for a in old if keyword_of(a) != "pin_memory_device"]
                 ),
                 accelerator=False,
             )

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from torchport.analysis.literals import device_text
 from torchport.model import Finding, Rule
-from torchport.rewrite.calls import Arg, argument, change_method, with_keyword
 from torchport.rewrite.context import Context
+from torchport.rewrite.cst import argument, change_method, source_of, with_keyword
 from torchport.rewrite.own_objects import own_class
 from torchport.rewrite.precision import starred
 from torchport.rewrite.spread import SPREAD, owner, spread_over_gpus
 from torchport.rewrite.storages import LOADED, why_storage
+
+if TYPE_CHECKING:
+    import libcst as cst
 
 FLAGS = frozenset(
     ("args", "arg", "opt", "opts", "options", "cfg", "config", "conf", "hparams", "params", "flags", "FLAGS", "params")
@@ -112,12 +116,12 @@ def _not_ours(context: Context, node: ast.Attribute) -> str:
     return ""
 
 
-def _to_arguments(old: list[Arg], context: Context) -> list[Arg]:
+def _to_arguments(old: list[cst.Arg], context: Context) -> list[cst.Arg]:
     """``(device, non_blocking, memory_format)`` of ``.cuda`` as arguments of ``.to``."""
     names = ("device", "non_blocking", "memory_format")
-    given = {arg.keyword if arg.keyword else names[position]: arg for position, arg in enumerate(old)}
+    given = {arg.keyword.value if arg.keyword else names[position]: arg for position, arg in enumerate(old)}
     device = given.pop("device", None)
-    place = _device_source(device.value, context) if device is not None else context.spell.place()
+    place = _device_source(source_of(device), context) if device is not None else context.spell.place()
     rest = [arg if arg.keyword else with_keyword(arg, name) for name, arg in given.items()]
     return [argument(place), *rest]
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from torchport.analysis.flows import option
 from torchport.analysis.literals import device_text
 from torchport.model import Finding, Rule
-from torchport.rewrite.calls import Arg, argument, change_call
 from torchport.rewrite.context import Context, New
+from torchport.rewrite.cst import argument, change_call, keyword_of
+
+if TYPE_CHECKING:
+    import libcst as cst
 
 TYPED = 'what a user types for this option is not in the source: where scripts give "cuda", they have to give "{}" now'
 ADDS = ("add_argument", "option")
@@ -87,8 +91,8 @@ def _typed(rule: Rule, context: Context, call: ast.Call, behind: str) -> Finding
     source = context.source(call)
     new = argument(f"{context.shim}.device_string", "type")
 
-    def arguments(old: list[Arg]) -> list[Arg]:
-        place = next(i for i, arg in enumerate(old) if arg.keyword == behind)
+    def arguments(old: list[cst.Arg]) -> list[cst.Arg]:
+        place = next(i for i, arg in enumerate(old) if keyword_of(arg) == behind)
         return [*old[: place + 1], new, *old[place + 1 :]]
 
     return context.change(rule, call, lambda: change_call(source, None, arguments))

@@ -7,12 +7,16 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from torchport.analysis.literals import device_text
 from torchport.analysis.names import Qualified
 from torchport.model import Finding, Rule
-from torchport.rewrite.calls import Arg, argument, change_call, with_keyword, with_value
 from torchport.rewrite.context import Context, New
+from torchport.rewrite.cst import argument, change_call, keyword_of, with_keyword, with_value
+
+if TYPE_CHECKING:
+    import libcst as cst
 
 CUDA = "torch.cuda.amp.autocast"
 ORDER = {
@@ -86,12 +90,12 @@ def _call(rule: Rule, context: Context, call: ast.Call, found: Qualified) -> Ite
     spelled = context.spell.text("", context.source(device)) if device is not None else context.spell.text()
     bfloat16 = f"{context.spell.torch}.bfloat16"
 
-    def arguments(old: list[Arg]) -> list[Arg]:
+    def arguments(old: list[cst.Arg]) -> list[cst.Arg]:
         named = [a if a.keyword else with_keyword(a, order[i]) for i, a in enumerate(old)]
-        kept = {a.keyword: a for a in named}
+        kept = {keyword_of(a): a for a in named}
         first = argument(spelled) if ours else kept["device_type"]
         second = kept["dtype"] if computed else argument(bfloat16, "dtype")
-        return [first, second, *(a for a in named if a.keyword not in ("device_type", "dtype"))]
+        return [first, second, *(a for a in named if keyword_of(a) not in ("device_type", "dtype"))]
 
     source, function = context.source(call), f"{context.spell.torch}.autocast"
     kept = None if found.name != CUDA else function
@@ -164,10 +168,10 @@ def _decorator_call(
         yield context.leave(rule, cast, COMPUTED)
     half = cast is not None and context.named(cast, "torch.float16", "torch.half")
 
-    def arguments(old: list[Arg]) -> list[Arg]:
-        kept = [a for a in old if a.keyword != "device_type"]
+    def arguments(old: list[cst.Arg]) -> list[cst.Arg]:
+        kept = [a for a in old if keyword_of(a) != "device_type"]
         bfloat16 = f"{context.spell.torch}.bfloat16"
-        kept = [with_value(a, bfloat16) if half and a.keyword == "cast_inputs" else a for a in kept]
+        kept = [with_value(a, bfloat16) if half and keyword_of(a) == "cast_inputs" else a for a in kept]
         return [argument(f'"{context.target}"', "device_type"), *kept]
 
     source = context.source(call)

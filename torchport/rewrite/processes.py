@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from torchport.analysis.names import chain
 from torchport.analysis.reaching import scope_of
 from torchport.model import Finding, Rule
-from torchport.rewrite.calls import Arg, argument, change_call, with_keyword, with_value
 from torchport.rewrite.context import Context, New
+from torchport.rewrite.cst import argument, change_call, keyword_of, with_keyword, with_value
 from torchport.rewrite.group_names import Names, choices_by_nccl, names_of, serves_groups_alone
 from torchport.rewrite.precision import starred
 from torchport.rewrite.seeds import EARLY as EARLY_SEED
 from torchport.rewrite.seeds import SEEDS, before_launch
+
+if TYPE_CHECKING:
+    import libcst as cst
 
 GROUP = "torch.distributed.init_process_group"
 DDP = "torch.nn.parallel.DistributedDataParallel"
@@ -99,9 +103,9 @@ def _not_seen(rule: Rule, context: Context, call: ast.Call) -> Finding:
 def _whole_group(rule: Rule, context: Context, call: ast.Call, names: Names, doubt: str) -> Finding:
     mixed = any("gloo" in text and "nccl" in text for text in names.every)
 
-    def arguments(old: list[Arg]) -> list[Arg]:
+    def arguments(old: list[cst.Arg]) -> list[cst.Arg]:
         named = [a if a.keyword else with_keyword(a, ("backend", "init_method")[i]) for i, a in enumerate(old)]
-        kept = [a for a in named if a.keyword in KEPT[context.target]]
+        kept = [a for a in named if keyword_of(a) in KEPT[context.target]]
         if context.target == "xla":
             name = '"cpu:gloo,xla:xla"' if mixed else '"xla"'
             return [argument(name), argument('"xla://"', "init_method"), *kept]
@@ -132,10 +136,10 @@ def _chosen_group(rule: Rule, context: Context, call: ast.Call, backend: ast.exp
     else:
         written = f'{tpu} if {written} == "nccl" else {written}'
 
-    def arguments(old: list[Arg]) -> list[Arg]:
-        at = next(i for i, a in enumerate(old) if a.keyword == "backend" or (not i and not a.keyword))
+    def arguments(old: list[cst.Arg]) -> list[cst.Arg]:
+        at = next(i for i, a in enumerate(old) if keyword_of(a) == "backend" or (not i and not a.keyword))
         kept = [with_value(a, written) if i == at else a for i, a in enumerate(old)]
-        return [a for a in kept if a.keyword not in GONE]
+        return [a for a in kept if keyword_of(a) not in GONE]
 
     if doubt or not any(k.arg in GONE for k in call.keywords):
         whole = [] if written == context.source(backend) else [New(backend, written, accelerator=False)]
@@ -157,8 +161,8 @@ def ids_alone(rule: Rule, context: Context) -> Iterator[Finding]:
 def _without(rule: Rule, context: Context, call: ast.Call, gone: tuple[str, ...]) -> Finding:
     source = context.source(call)
 
-    def arguments(old: list[Arg]) -> list[Arg]:
-        return [a for a in old if a.keyword not in gone]
+    def arguments(old: list[cst.Arg]) -> list[cst.Arg]:
+        return [a for a in old if keyword_of(a) not in gone]
 
     return context.change(rule, call, lambda: change_call(source, None, arguments), accelerator=False)
 
@@ -187,9 +191,9 @@ def _launch(rule: Rule, context: Context, call: ast.Call, doubt: str) -> Finding
     return context.change(rule, call, lambda: change_call(source, "torch_xla.launch", _launched), doubt=doubt)
 
 
-def _launched(old: list[Arg]) -> list[Arg]:
+def _launched(old: list[cst.Arg]) -> list[cst.Arg]:
     """The function and its arguments; torch_xla starts one process for each device, and waits for them."""
-    return [a for a in old if not a.keyword or a.keyword in ("fn", "args", "start_method")]
+    return [a for a in old if not a.keyword or keyword_of(a) in ("fn", "args", "start_method")]
 
 
 def _hands_on_count(context: Context, call: ast.Call) -> bool:

@@ -19,6 +19,7 @@ from torchport.analysis.names import Qualified, canonical, line_mark
 from torchport.lazy import pattern
 from torchport.model import Finding, Rule
 from torchport.rewrite.context import NO_SPELLING, Context, New
+from torchport.rewrite.cst import TooDeep, replace_name
 from torchport.rewrite.guards import chooses_cuda
 from torchport.rewrite.imports import without
 from torchport.rewrite.mocks import why_it_stays
@@ -150,10 +151,13 @@ def _use(rule: Rule, new: str, node: ast.expr, site: ast.expr, found: Qualified,
         return context.leave(rule, node, reason)
     if new.startswith(DROP):
         return _whole(rule, new.removeprefix(DROP).strip(), site, found, context)
-    parent = context.tree.parents[site]
-    if new.startswith("(") and isinstance(parent, ast.Call) and site in parent.args:
-        new = new[1:-1]
-    text = _in_this_file(new, context)
+    try:
+        parent = context.tree.parents[site]
+        if new.startswith("(") and isinstance(parent, ast.Call) and site in parent.args:
+            new = new[1:-1]
+        text = replace_name(context.source(site), _in_this_file(new, context))
+    except TooDeep as error:
+        return context.leave(rule, node, str(error))
     return context.rewrite(rule, site, New(site, text, accelerator=not new.startswith(NEUTRAL)), doubt=found.doubt)
 
 
@@ -281,7 +285,7 @@ def _import(node: ast.ImportFrom, moving: list[tuple[ast.alias, str, Rule]], con
         )
     indent, newline = context.text.indent(node.lineno), context.text.newline(node.lineno)
     if "\n" in source:  # the list keeps its lines
-        kept = without(source, [alias for alias, _, _ in moving])
+        kept = without(source, [alias for alias, _, _ in moving], newline)
     else:
         staying = ", ".join(_alias(a.name, a) for a in node.names if all(a is not m for m, _, _ in moving))
         kept = f"from {node.module} import {staying}"

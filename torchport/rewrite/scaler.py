@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from torchport.analysis.literals import device_text
 from torchport.analysis.names import chain
 from torchport.model import Edit, Finding, Rule
 from torchport.project.paths import stem_of
-from torchport.rewrite.calls import Arg, argument, change_call
 from torchport.rewrite.context import Context, New
+from torchport.rewrite.cst import argument, change_call, keyword_of
 from torchport.rewrite.precision import STARRED, VALUE, starred
 from torchport.rewrite.statements import removal
+
+if TYPE_CHECKING:
+    import libcst as cst
 
 CUDA = "torch.cuda.amp.GradScaler"
 ANY = "torch.amp.GradScaler"
@@ -73,10 +77,10 @@ def _disabled(rule: Rule, context: Context, call: ast.Call, name: str, doubt: st
     last = 4 if name == CUDA else 5
     computed = name == ANY and _computed_device(call)
 
-    def arguments(old: list[Arg]) -> list[Arg]:
-        rest = [a for i, a in enumerate(old) if a.keyword != "enabled" and (a.keyword or i != last)]
+    def arguments(old: list[cst.Arg]) -> list[cst.Arg]:
+        rest = [a for i, a in enumerate(old) if keyword_of(a) != "enabled" and (a.keyword or i != last)]
         if name == ANY and not computed:
-            rest = [a for i, a in enumerate(rest) if a.keyword != "device" and not (i == 0 and not a.keyword)]
+            rest = [a for i, a in enumerate(rest) if keyword_of(a) != "device" and not (i == 0 and not a.keyword)]
         first = [] if computed else [argument(context.spell.text())]
         return [*first, *rest, argument("False", "enabled")]
 

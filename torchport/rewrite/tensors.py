@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from torchport.analysis.names import line_mark
 from torchport.lazy import pattern
 from torchport.model import Finding, Rule
-from torchport.rewrite.calls import argument, change_call, change_method
 from torchport.rewrite.context import Context
+from torchport.rewrite.cst import argument, change_call, change_method
 from torchport.rewrite.kept_types import kept_types, names_of_types, types_of_others
 from torchport.rewrite.statements import replacement
 

@@ -10,7 +10,6 @@ from functools import cached_property
 from torchport.lazy import pattern
 from torchport.model import Edit
 
-Placed = ast.expr | ast.stmt | ast.pattern | ast.keyword | ast.alias
 LINE_END = pattern(rb"\r\n|\n|\r")
 
 
@@ -25,7 +24,7 @@ class Text:
         """Where each line starts."""
         return [0, *(m.end() for m in LINE_END.finditer(self.bytes))]
 
-    def span(self, node: Placed) -> tuple[int, int]:
+    def span(self, node: ast.expr | ast.stmt | ast.pattern) -> tuple[int, int]:
         """First and last byte of ``node``."""
         assert node.end_lineno is not None
         assert node.end_col_offset is not None
