@@ -232,7 +232,7 @@ def _model_output(flow: Flow, node: ast.Call, function: ast.expr) -> Value:
 
 def returned(flow: Flow, function: Function) -> Value:
     """What a function of the file gives back."""
-    return flow.once(function, lambda: _results(flow, function), UNKNOWN)
+    return flow.once(function, lambda function: _results(flow, function), UNKNOWN)
 
 
 def _results(flow: Flow, function: Function) -> Value:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from typing import Any
 
 from torchport.analysis import calling
 from torchport.analysis.annotations import annotated
@@ -11,7 +12,7 @@ from torchport.analysis.evidence import COMPARISONS, Evidence
 from torchport.analysis.index import default_of
 from torchport.analysis.names import chain
 from torchport.analysis.reaching import function_scope, reaching, scope_of
-from torchport.analysis.scopes import FUNCTIONS, Binding, Scope, Tree
+from torchport.analysis.scopes import FUNCTIONS, Binding, N, Scope, Tree
 from torchport.analysis.values import (
     ARRAY,
     MODEL,
@@ -60,12 +61,12 @@ class Flow(Evidence):
         if node is None:
             return NONE
         known = self._known.get(node)
-        return known if known is not None else self.once(node, lambda: self._value(node))
+        return known if known is not None else self.once(node, self._value)
 
-    def once(self, node: ast.AST, find: Callable[[], Value], circular: Value = NONE) -> Value:
+    def once(self, node: N, find: Callable[[N], Value], circular: Value = NONE) -> Value:
         """The value that ``find`` gives for ``node``, kept unless it rests on a value that is being looked for."""
-        if node in self._known:
-            return self._known[node]
+        if (known := self._known.get(node)) is not None:
+            return known
         if node in self._open:
             self._rests_on = min(self._rests_on, self._open[node])
             return circular
@@ -76,7 +77,7 @@ class Flow(Evidence):
         found = self._search(node, find, depth)
         return self._again(node, find) if self._cut and depth == 0 else found
 
-    def _again(self, node: ast.AST, find: Callable[[], Value]) -> Value:
+    def _again(self, node: N, find: Callable[[N], Value]) -> Value:
         """The value of a search that went too deep: once more, after the statements of that function in their order."""
         function = self.tree.function(self._cut[0])
         self._cut.clear()
@@ -92,13 +93,13 @@ class Flow(Evidence):
             self.value(statement.value)
         return self.once(node, find)
 
-    def _search(self, node: ast.AST, find: Callable[[], Value], depth: int) -> Value:
+    def _search(self, node: N, find: Callable[[N], Value], depth: int) -> Value:
         if depth == 0:
             self._made.clear()
         self._open[node] = depth
         self._work += 1
         around, self._rests_on = self._rests_on, DEPTH
-        found = find()
+        found = find(node)
         del self._open[node]
         if self._rests_on >= depth or self._work > ENOUGH:
             self._known[node] = found
@@ -127,19 +128,9 @@ class Flow(Evidence):
         self._rests_on = DEPTH
 
     def _value(self, node: ast.expr) -> Value:
+        if (find := _BY_KIND.get(node.__class__)) is not None:
+            return find(self, node)
         match node:
-            case ast.Name():
-                return self._name(node)
-            case ast.Call():
-                return calling.call(self, node)
-            case ast.Attribute():
-                return self._attribute(node)
-            case ast.Subscript():
-                return self._subscript(node)
-            case ast.BinOp():
-                return self._operator(node.left, node.right, node.op)
-            case ast.Compare():
-                return self._compare(node)
             case ast.UnaryOp():
                 value = self.value(node.operand)
                 return NUMBER if isinstance(node.op, ast.Not) else value
@@ -147,8 +138,6 @@ class Flow(Evidence):
                 return join(map(self.value, node.values))
             case ast.IfExp():
                 return join((self.value(node.body), self.value(node.orelse)))
-            case ast.Constant():
-                return NONE if node.value is None else TEXT if isinstance(node.value, str | bytes) else NUMBER
             case ast.JoinedStr():
                 return TEXT
             case ast.Tuple() | ast.List():
@@ -169,8 +158,11 @@ class Flow(Evidence):
                 return OTHER
         return UNKNOWN
 
-    def _operator(self, left: ast.expr, right: ast.expr, operator: ast.operator) -> Value:
-        return self.operated(self.value(left), self.value(right), operator)
+    def _constant(self, node: ast.Constant) -> Value:
+        return NONE if node.value is None else TEXT if isinstance(node.value, (str, bytes)) else NUMBER
+
+    def _operator(self, node: ast.BinOp) -> Value:
+        return self.operated(self.value(node.left), self.value(node.right), node.op)
 
     def operated(self, one: Value, other: Value, operator: ast.operator) -> Value:
         """What ``one <operator> other`` gives."""
@@ -280,7 +272,7 @@ class Flow(Evidence):
 
     def _assigned(self, target: ast.Name) -> Value:
         """The value that a statement gives to ``target``."""
-        return self.once(target, lambda: self._target(target))
+        return self.once(target, self._target)
 
     def _target(self, target: ast.Name) -> Value:
         places: list[tuple[int, int]] = []
@@ -394,6 +386,11 @@ class Flow(Evidence):
         found = join(self.value(value) for value in self.assigned.get((owner, node.attr), ()))
         if found.kind not in ("none", "unknown"):
             return found
-        if node.attr in ("training",):
-            return NUMBER
-        return UNKNOWN
+        return NUMBER if node.attr == "training" else UNKNOWN
+
+
+_BY_KIND: dict[type[ast.AST], Callable[[Flow, Any], Value]] = {
+    ast.Name: Flow._name, ast.Call: calling.call, ast.Attribute: Flow._attribute, ast.Constant: Flow._constant,
+    ast.Subscript: Flow._subscript, ast.BinOp: Flow._operator, ast.Compare: Flow._compare,
+}  # fmt: skip
+"""The kinds that are met most: a look-up in place of a test for each."""

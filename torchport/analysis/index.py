@@ -20,7 +20,8 @@ class Index:
 
     def __init__(self, tree: Tree) -> None:
         self.tree = tree
-        self._uses: dict[tuple[Scope | None, str], list[ast.Name | ast.Attribute]] = {}
+        self._uses: dict[str, dict[Scope | None, list[ast.Name | ast.Attribute]]] = {}
+        """Names and chains by their first part and the scope that binds it."""
 
     @cached_property
     def has_arrays(self) -> bool:
@@ -34,19 +35,21 @@ class Index:
 
     def qualify(self, node: ast.expr) -> Qualified | None:
         """The qualified name of a chain."""
-        return qualify(self.tree, node) if isinstance(node, ast.Name | ast.Attribute) else None
+        return qualify(self.tree, node)
 
     def name_of(self, node: ast.expr) -> str:
         """The qualified name, or nothing."""
-        found = self.qualify(node)
+        found = qualify(self.tree, node)
         return found.name if found is not None else ""
 
     def uses(self, home: Scope | None, name: str) -> list[ast.Name | ast.Attribute]:
         """Where a name of a scope is read, alone or as the start of a chain."""
-        if (home, name) not in self._uses:
-            chains = self.tree.chains().get(name, ())
-            self._uses[home, name] = [node for node in chains if scope_of(self.tree, node).find(name) is home]
-        return self._uses[home, name]
+        by_home = self._uses.get(name)
+        if by_home is None:
+            by_home = self._uses[name] = {}
+            for node in self.tree.chains().get(name, ()):
+                by_home.setdefault(scope_of(self.tree, node).find(name), []).append(node)
+        return by_home.get(home, [])
 
     @cached_property
     def callers(self) -> dict[ast.AST, list[ast.Call]]:
@@ -59,8 +62,14 @@ class Index:
     @cached_property
     def runs(self) -> dict[ast.Call, Function]:
         """The one function or method of the file that a call runs, where there is one."""
-        every = ((call, own_function(self.tree, call)) for call in self.tree.calls)
-        return {call: function for call, function in every if function is not None}
+        own = {definition.name for definition in self.tree.definitions}
+        found = {}
+        for call in self.tree.calls:
+            func = call.func
+            name = func.attr if func.__class__ is ast.Attribute else func.id if func.__class__ is ast.Name else ""
+            if name in own and (function := own_function(self.tree, call)) is not None:
+                found[call] = function
+        return found
 
     def class_of(self, node: ast.expr) -> ast.ClassDef | None:
         """The class in whose method ``node`` is ``self``."""

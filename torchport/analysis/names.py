@@ -67,6 +67,7 @@ SAME_MODULE = (
 )
 """The same object under two names: PyTorch re-exports what its submodules define. Longer beginnings come first."""
 _LONG = tuple(long for long, _ in SAME_MODULE)
+Attribute, Name = ast.Attribute, ast.Name
 
 
 class Qualified(NamedTuple):
@@ -94,26 +95,30 @@ def canonical(name: str) -> str:
 def chain(node: ast.expr) -> list[str]:
     """``a.b.c`` as a list of parts; empty where it does not start at a name."""
     parts: list[str] = []
-    while isinstance(node, ast.Attribute):
+    while node.__class__ is Attribute:
         parts.append(node.attr)
         node = node.value
-    if not isinstance(node, ast.Name):
+    if node.__class__ is not Name:
         return []
-    return [node.id, *reversed(parts)]
+    parts.append(node.id)
+    parts.reverse()
+    return parts
 
 
 def qualify(tree: Tree, node: ast.expr, scope: Scope | None = None) -> Qualified | None:
     """The qualified name of a name or a dotted chain, or None where it is local or unknown."""
+    known = tree.qualified
+    if scope is None and node in known:
+        return cast("Qualified | None", known[node])
     base = node
-    while base.__class__ is ast.Attribute:
+    while base.__class__ is Attribute:
         base = base.value
-    if not isinstance(base, ast.Name) or (base.id not in tree.imported and base.id != "torch"):
-        return None
-    if scope is not None:
-        return _found(tree, node, base, scope)
-    if node not in tree.qualified:
-        tree.qualified[node] = _found(tree, node, base, tree.scopes.get(node) or tree.scopes.get(base) or tree.scope)
-    return cast("Qualified | None", tree.qualified[node])
+    found = None
+    if isinstance(base, ast.Name) and (base.id in tree.imported or base.id == "torch"):
+        found = _found(tree, node, base, scope or tree.scopes.get(node) or tree.scopes.get(base) or tree.scope)
+    if scope is None:
+        known[node] = found
+    return found
 
 
 def _found(tree: Tree, node: ast.expr, base: ast.Name, scope: Scope) -> Qualified | None:

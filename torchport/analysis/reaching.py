@@ -12,13 +12,13 @@ BLOCKS = ("body", "orelse", "finalbody", "handlers")
 
 def scope_of(tree: Tree, node: ast.AST) -> Scope:
     """The scope in which an expression stands."""
-    while True:
-        if node in tree.scopes:
-            return tree.scopes[node]
-        parent = tree.parents.get(node)
+    scopes, around = tree.scopes, node
+    while (found := scopes.get(around)) is None:
+        parent = tree.parents.get(around)
         if parent is None:
             return tree.scope
-        node = parent
+        around = parent
+    return found
 
 
 def function_scope(scope: Scope) -> Scope:

@@ -7,7 +7,7 @@ one path and something else on another is not certain.
 from __future__ import annotations
 
 import ast
-from typing import Literal, TypeVar, cast
+from typing import Any, Literal, TypeVar, cast
 
 from torchport.lazy import NamedTuple
 
@@ -44,9 +44,11 @@ class Scope:
 
     def find(self, name: str) -> Scope | None:
         """The scope that binds ``name`` as seen from here, or None for a builtin, a star import or nothing."""
-        scope: Scope | None = self
+        if self.names.get(name):
+            return self
+        scope = self.parent
         while scope is not None:
-            if scope.names.get(name) and (scope is self or scope.kind != "class"):
+            if scope.names.get(name) and scope.kind != "class":
                 return scope
             scope = scope.parent
         return None
@@ -92,11 +94,16 @@ class Tree:
     def chains(self) -> dict[str, list[ast.Name | ast.Attribute]]:
         """Names and dotted chains by their first part."""
         if not self._chains:
+            found, attribute = self._chains, ast.Attribute
             for node in self.names:
-                base: ast.expr = node
-                while base.__class__ is ast.Attribute:
+                base: Any = node
+                while base.__class__ is attribute:
                     base = base.value
-                self._chains.setdefault(base.id, []).append(node)  # type: ignore[attr-defined]
+                name = base.id
+                if name in found:
+                    found[name].append(node)
+                else:
+                    found[name] = [node]
         return self._chains
 
     def reads(self, name: str) -> list[ast.Name | ast.Attribute]:
@@ -123,8 +130,9 @@ class Tree:
 
     def ancestors(self, node: ast.AST) -> list[ast.AST]:
         """From the parent outwards to the module."""
-        found = []
-        while (parent := self.parents.get(node)) is not None:
+        parents = self.parents
+        found: list[ast.AST] = []
+        while (parent := parents.get(node)) is not None:
             found.append(parent)
             node = parent
         return found
