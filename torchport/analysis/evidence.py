@@ -53,7 +53,9 @@ class Evidence(Index):
     def moved_names(self) -> dict[tuple[Scope | None, str], list[ast.Name]]:
         """Names that are moved to the device under the same name, ``x = x.cuda()``, outside of any ``forward``."""
         found: dict[tuple[Scope | None, str], list[ast.Name]] = {}
-        for call in self.tree.calls:
+        called = self.tree.called()
+        movers = [name for name in called if MOVER.search(name)]
+        for call in (call for name in ("cuda", "to", *movers) for call in called.get(name, ())):
             func = call.func
             if isinstance(func, ast.Attribute) and func.attr in ("cuda", "to") and isinstance(func.value, ast.Name):
                 moved = [func.value] if func.attr == "cuda" or _names_device(call) else []

@@ -31,6 +31,7 @@ RARE_NAME = words(
     r"dnn|coreml|paddle|openvino|tensorrt|tflite|ncnn|xml|last_batch|is_last|first|sanity|dry_run|profil\w+|scripting|tracing|onnx|export\w*|\w*exportable|need_update|display)($|_)",
 )
 OTHER_DEVICES = frozenset(("mps", "cpu", "npu", "xpu", "hpu", "meta"))
+SIGNS = frozenset(("backward", "manual_backward", "training_step", "autograd"))
 HOLD_MODELS = frozenset(("module", "values", "indices"))
 """Attributes, other than those of a class of the file, under which the flow analysis may find a model."""
 SETTLES: frozenset[type[ast.AST]] = frozenset(
@@ -81,16 +82,15 @@ class Heats:
 
     def _settled(self, parent: ast.AST, child: ast.AST) -> Heat | None:
         """How often ``child`` runs, where its parent tells."""
-        match parent:
-            case ast.If() | ast.IfExp():
-                if _is_main(parent) or (child is not parent.test and self._rare(parent, child)):
-                    return ""
-            case ast.ExceptHandler() | ast.Raise():
+        if isinstance(parent, ast.Call):
+            return "" if getattr(parent.func, "attr", "") == "warn" else None
+        if isinstance(parent, (ast.If, ast.IfExp)):
+            if _is_main(parent) or (child is not parent.test and self._rare(parent, child)):
                 return ""
-            case ast.Assert():
-                return "" if child is parent.msg else None
-            case ast.Call():
-                return "" if getattr(parent.func, "attr", "") == "warn" else None
+        elif isinstance(parent, (ast.ExceptHandler, ast.Raise)):
+            return ""
+        elif isinstance(parent, ast.Assert):
+            return "" if child is parent.msg else None
         if self._skipped(parent, child):
             return ""
         if isinstance(parent, LOOPS):
@@ -115,7 +115,9 @@ class Heats:
             first = next(filter(_turns_back, body), None) if isinstance(body, list) else None
             self._turns_back[parent] = first
         first = self._turns_back[parent]
-        body = parent.body if first is not None else ()  # type: ignore[attr-defined]
+        if first is None:
+            return False
+        body = parent.body  # type: ignore[attr-defined]
         return child in body and body.index(child) > body.index(first)
 
     def rare_test(self, test: ast.expr, deep: bool = True) -> bool:
@@ -222,40 +224,40 @@ class Heats:
         """A function that is given tensors and gives tensors back, and that is not called here."""
         if any(isinstance(d, ast.Name) and d.id == "property" for d in node.decorator_list):
             return False
+        result = returned(self.flow, node)
+        if not (result.on_device or any(item.on_device for item in result.items)):
+            return False
         calls = self.flow.own_calls.get(node, ()) if self.flow.has_arrays else ()
         if any(self.flow.name_of(call.func).startswith("numpy.") for call in calls):
             return False
         home = self.tree.scopes[node]
-        arguments = [a.arg for a in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
-        given = False
-        for name in arguments:
-            value = self.flow.parameter(home, name)
-            given = given or value.is_tensor or value.kind == "unknown"
-        result = returned(self.flow, node)
-        return given and (result.on_device or any(item.on_device for item in result.items))
+        arguments = (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
+        given = (self.flow.parameter(home, argument.arg) for argument in arguments)
+        return any(value.is_tensor or value.kind == "unknown" for value in given)
 
     @cached_property
     def signs(self) -> list[ast.Call]:
         """Calls that belong to a step: backward, the step of an optimizer, the call of a model."""
         found = []
+        modules = self.flow.modules
         for call in self.tree.calls:
             func = call.func
             if isinstance(func, ast.Attribute):
-                if func.attr in ("backward", "manual_backward", "training_step", "autograd"):
+                if func.attr in SIGNS:
                     found.append(call)
                     continue
                 if func.attr == "step" and self._steps(call, func):
                     found.append(call)
                     continue
                 owner = self.flow.class_of(func.value)
-                if owner in self.flow.modules:
+                if owner in modules:
                     continue  # a layer that a module calls is a part of the module's own step
                 if owner is None and func.attr not in HOLD_MODELS:
                     continue
-            elif not isinstance(func, ast.Name) or (func.id != "self" and self._in_module(self.tree.scopes[call])):
-                continue  # as is one under a name
-            elif self._is_defined(func, self.tree.scopes[call]):
+            elif not isinstance(func, ast.Name) or self._is_defined(func, self.tree.scopes[call]):
                 continue
+            elif func.id != "self" and self._in_module(self.tree.scopes[call]):
+                continue  # as is one under a name
             handed = [*call.args, *(k.value for k in call.keywords)]
             if handed and self.flow.value(func).kind == "model":
                 given = self.flow.value(handed[0])

@@ -13,6 +13,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 ARRAY_LIBRARIES = frozenset(("numpy", "pandas", "cv2", "PIL", "jax", "cupy", "scipy", "sklearn", "tensorflow"))
+REGISTERS = ("register_buffer", "register_parameter", "add_module", "register_module")
 
 
 class Index:
@@ -62,14 +63,10 @@ class Index:
     @cached_property
     def runs(self) -> dict[ast.Call, Function]:
         """The one function or method of the file that a call runs, where there is one."""
-        own = {definition.name for definition in self.tree.definitions}
-        found = {}
-        for call in self.tree.calls:
-            func = call.func
-            name = func.attr if func.__class__ is ast.Attribute else func.id if func.__class__ is ast.Name else ""
-            if name in own and (function := own_function(self.tree, call)) is not None:
-                found[call] = function
-        return found
+        called = self.tree.called()
+        names = dict.fromkeys(definition.name for definition in self.tree.definitions)
+        every = ((call, own_function(self.tree, call)) for name in names for call in called.get(name, ()))
+        return {call: function for call, function in every if function is not None}
 
     def class_of(self, node: ast.expr) -> ast.ClassDef | None:
         """The class in whose method ``node`` is ``self``."""
@@ -110,14 +107,14 @@ class Index:
         """What each class assigns to its attributes, buffers and parameters included."""
         found: dict[tuple[ast.AST, str], list[ast.expr]] = {}
         for node in self.tree.attributes:
-            if isinstance(node.ctx, ast.Store) and (owner := self.class_of(node.value)) is not None:
+            if node.ctx.__class__ is ast.Store and (owner := self.class_of(node.value)) is not None:
                 parent = self.tree.parents[node]
-                if isinstance(parent, ast.Assign | ast.AnnAssign) and parent.value is not None:
+                if isinstance(parent, (ast.Assign, ast.AnnAssign)) and parent.value is not None:
                     found.setdefault((owner, node.attr), []).append(parent.value)
-        for call in self.tree.calls:
+        called = self.tree.called()
+        for call in (call for name in REGISTERS for call in called.get(name, ())):
             if (
                 isinstance(call.func, ast.Attribute)
-                and call.func.attr in ("register_buffer", "register_parameter", "add_module", "register_module")
                 and call.args
                 and isinstance(call.args[0], ast.Constant)
                 and (owner := self.class_of(call.func.value)) is not None

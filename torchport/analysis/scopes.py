@@ -90,6 +90,7 @@ class Tree:
         self._chains: dict[str, list[ast.Name | ast.Attribute]] = {}
         self._reads: dict[str, list[ast.Name | ast.Attribute]] = {}
         self._calls: dict[str, list[ast.Call]] = {}
+        self._called: dict[str, list[ast.Call]] = {}
 
     def chains(self) -> dict[str, list[ast.Name | ast.Attribute]]:
         """Names and dotted chains by their first part."""
@@ -113,6 +114,20 @@ class Tree:
                 if node.ctx.__class__ is ast.Load:
                     self._reads.setdefault(dotted(node), []).append(node)
         return self._reads.get(name, [])
+
+    def called(self) -> dict[str, list[ast.Call]]:
+        """Calls by the last part of what is called; under an empty name what is neither a name nor an attribute."""
+        if not self._called:
+            found, attribute, name = self._called, ast.Attribute, ast.Name
+            for call in self.calls:
+                func: Any = call.func
+                kind = func.__class__
+                last = func.attr if kind is attribute else func.id if kind is name else ""
+                if last in found:
+                    found[last].append(call)
+                else:
+                    found[last] = [call]
+        return self._called
 
     def calls_of(self, name: str) -> list[ast.Call]:
         """Calls of what ends in ``name``, and calls that are handed it."""

@@ -111,8 +111,9 @@ class Context:
 
     def uses(self, *names: str) -> Iterator[tuple[ast.Name | ast.Attribute, Qualified]]:
         """Places where one of ``names`` is read, and what is known of it."""
-        for name in names:
-            for node, qualified in self.resolved.get(name, ()):
+        resolved = self.resolved
+        for name in [name for name in names if name in resolved]:
+            for node, qualified in resolved[name]:
                 if isinstance(node.ctx, ast.Load):
                     yield node, qualified
 

@@ -23,8 +23,10 @@ def tensor_conditions(rule: Rule, context: Context) -> Iterator[Finding]:
     """``if loss > 1``, ``while err > tol``, ``assert x.min() >= 0``, ``if torch.isnan(loss).any()``."""
     known = facts(context)
     for node, test in _tests(context, known):
-        numbers = _known_numbers(known, test)
-        parts = [part for part in _decisive(test) if not (_plain(part) or _compares(part, numbers))]
+        parts = [part for part in _decisive(test) if not _plain(part)]
+        if any(isinstance(part, ast.Compare) for part in parts):
+            numbers = _known_numbers(known, test)
+            parts = [part for part in parts if not _compares(part, numbers)]
         heat = known.heat(node) if parts else ""
         if not heat and not isinstance(node, ast.While):
             continue
@@ -108,11 +110,11 @@ def _known_numbers(known: Facts, test: ast.expr) -> set[str]:
             break
         if isinstance(parent, ast.If) and child in parent.body:
             asked = parent.test.values if isinstance(parent.test, ast.BoolOp) else [parent.test]
-            if not (isinstance(parent.test, ast.BoolOp) and isinstance(parent.test.op, ast.Or)):
+            either = isinstance(parent.test, ast.BoolOp) and isinstance(parent.test.op, ast.Or)
+            if numbers := set() if either else {name for part in asked for name in _number(part)}:
                 before = parent.body[: parent.body.index(child)]
                 names = [n for statement in before for n in walk(statement) if isinstance(n, ast.Name)]
-                given = {name.id for name in names if isinstance(name.ctx, ast.Store)}
-                found |= {name for part in asked for name in _number(part)} - given
+                found |= numbers - {name.id for name in names if isinstance(name.ctx, ast.Store)}
         child = parent
     return found
 

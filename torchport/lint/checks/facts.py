@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from functools import cached_property
 
 from torchport.analysis.evaluate import Flow
 from torchport.analysis.hot import Heat, Heats
@@ -33,20 +32,10 @@ class Facts:
         self.unsteady: dict[object, bool] = {}
         """Whether a name, or an attribute of a class, may be a number that changes, by its form alone."""
 
-    @cached_property
-    def calls(self) -> dict[str, list[ast.Call]]:
-        """The calls of the file by the last part of what is called."""
-        found: dict[str, list[ast.Call]] = {}
-        for call in self.tree.calls:
-            func = call.func
-            name = func.attr if isinstance(func, ast.Attribute) else func.id if isinstance(func, ast.Name) else ""
-            found.setdefault(name, []).append(call)
-        return found
-
-    def named(self, *names: str) -> Iterator[ast.Call]:
+    def named(self, *names: str) -> list[ast.Call]:
         """Calls whose last part is one of ``names``."""
-        for name in names:
-            yield from self.calls.get(name, ())
+        called = self.tree.called()
+        return [call for name in names if name in called for call in called[name]]
 
     def value(self, node: ast.expr | None) -> Value:
         """What ``node`` may be."""

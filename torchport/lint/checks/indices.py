@@ -81,8 +81,10 @@ def _subscripts(context: Context, known: Facts) -> Iterator[tuple[ast.expr, list
 
 def _powers(context: Context, known: Facts) -> Iterator[tuple[ast.expr, list[ast.expr]]]:
     """``x ** n`` of a tensor."""
-    for name in context.tree.names if _has_power(context.text.bytes) else ():
-        power = context.tree.parents[name]
+    parents, operation = context.tree.parents, ast.BinOp
+    operands = context.tree.names if _has_power(context.text.bytes) else ()
+    for name in [name for name in operands if parents[name].__class__ is operation]:
+        power = parents[name]
         if not isinstance(power, ast.BinOp) or not isinstance(power.op, ast.Pow) or power.right is not name:
             continue
         if may_vary(known, name) and known.value(power.left).on_device and known.heat(power):
@@ -90,11 +92,11 @@ def _powers(context: Context, known: Facts) -> Iterator[tuple[ast.expr, list[ast
 
 
 def _has_power(blob: bytes) -> bool:
-    """Whether ``**`` may be an operator somewhere, and not ``**options``, which nearly every file has."""
+    """Whether a name may be the power somewhere: not ``x ** 2``, nor ``**options``, which nearly every file has."""
     at = blob.find(b"**")
     while at >= 0:
-        before = blob[max(at - 9, 0) : at].rstrip()[-1:]
-        if before.isalnum() or before in (b"_", b")", b"]"):
+        before, after = blob[max(at - 9, 0) : at].rstrip()[-1:], blob[at + 2 : at + 11].lstrip()[:1]
+        if (before.isalnum() or before in (b"_", b")", b"]")) and not (after.isdigit() or after in (b"-", b"+", b"=")):
             return True
         at = blob.find(b"**", at + 2)
     return False

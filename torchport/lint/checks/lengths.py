@@ -36,7 +36,7 @@ def padded(rule: Rule, context: Context) -> Iterator[Finding]:
     for call in context.calls("torch.nn.utils.rnn.pad_sequence"):
         if not _prepares(context.tree, call):
             yield report(rule, context, call)
-    for call in context.tree.calls:
+    for call in context.tree.calls if b"padding" in context.text.bytes else ():
         padding = keyword(call, "padding") if call.keywords else None
         if isinstance(padding, ast.Constant):
             if not _is_bool_or_longest(padding.value) or keyword(call, "pad_to_multiple_of") is not None:

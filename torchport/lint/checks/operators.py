@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 
 from torchport.analysis.index import keyword
 from torchport.analysis.loops import without_gradients
@@ -83,7 +84,8 @@ def _operators(rule: Rule, context: Context, other: Target) -> Iterator[Finding]
     known = facts(context)
     error = rule.effect == "error"
     modes = MISSING_MODES if error else HOST_MODES
-    for call in context.calls(*(name for name in rule.match if not name.startswith("torch.Tensor."))):
+    functions, methods = _named_by(rule.match)
+    for call in context.calls(*functions):
         if _functional(known, call, error) and _chosen(call, modes):
             divides = "adaptive_avg" in ast.unparse(call.func).lower().replace("adaptiveavg", "adaptive_avg")
             reason = next(
@@ -92,8 +94,7 @@ def _operators(rule: Rule, context: Context, other: Target) -> Iterator[Finding]
             yield report(rule, context, call, reason, perhaps=divides)
     if not error:
         yield from _repeated(rule, context, known)
-    methods = {name.rpartition(".")[2] for name in rule.match if name.count(".") == 1 or "Tensor." in name}
-    for call in known.named(*sorted(methods)):
+    for call in known.named(*methods):
         func = call.func
         if not isinstance(func, ast.Attribute) or context.qualify(func) is not None:
             continue
@@ -101,6 +102,14 @@ def _operators(rule: Rule, context: Context, other: Target) -> Iterator[Finding]
         proper = (value.kind == "tensor" and value.on_device) or (value.kind == "unknown" and func.attr not in SHARED)
         if proper and known.heat(call) and _chosen(call, modes):
             yield report(rule, context, call)
+
+
+@cache
+def _named_by(match: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The functions that a rule names, and the methods, by their last part."""
+    functions = tuple(name for name in match if not name.startswith("torch.Tensor."))
+    methods = {name.rpartition(".")[2] for name in match if name.count(".") == 1 or "Tensor." in name}
+    return functions, tuple(sorted(methods))
 
 
 def _repeated(rule: Rule, context: Context, known: Facts) -> Iterator[Finding]:

@@ -12,6 +12,7 @@ from torchport.model import Finding, Rule
 from torchport.rewrite.context import Context
 
 COUNTS = ("unique", "unique_consecutive", "bincount", "histc", "histogram", "repeat_interleave")
+MASKS = (ast.Name, ast.Attribute, ast.Call, ast.Compare, ast.BinOp, ast.Subscript)
 INSTEAD = {
     "unique": "mark the ids that occur, of n: torch.zeros(n, device=ids.device).index_fill_(0, ids, 1)",
     "return_inverse": "of n ids, seen = torch.zeros(n, dtype=torch.long, device=ids.device).index_fill_(0, ids, 1) "
@@ -94,7 +95,9 @@ def _has_mask(node: ast.Subscript) -> bool:
 
 
 def _may_be_mask(node: ast.expr) -> bool:
-    return isinstance(node, ast.Name | ast.Attribute | ast.Call | ast.Compare | ast.UnaryOp | ast.BinOp | ast.Subscript)
+    if isinstance(node, ast.UnaryOp):
+        return not isinstance(node.operand, ast.Constant)
+    return isinstance(node, MASKS)
 
 
 def _on_tensor(context: Context, known: Facts, call: ast.Call) -> bool:

@@ -52,6 +52,8 @@ def _shown(arguments: list[ast.expr]) -> Iterator[ast.expr]:
                 yield from _shown(argument.elts)
             case ast.BinOp(op=ast.Mod(), left=ast.Constant()):
                 yield from _shown([argument.right])
+            case ast.Constant():
+                pass
             case _:
                 yield argument
 
