@@ -12,6 +12,7 @@ from torchport.analysis.scopes import dotted, walk
 from torchport.lazy import pattern, words
 from torchport.project.paths import folder_of
 from torchport.rewrite.context import Context
+from torchport.rewrite.own_modules import is_own_module
 
 AVAILABLE = ("torch.cuda.is_available", "torch.accelerator.is_available", "torchport.shim.is_available")
 CPU_AND_CUDA = "torch_(scatter|sparse|cluster|spline_conv)|pyg_lib|pylibcugraph"
@@ -35,6 +36,10 @@ WORKER = (
     "it runs in a worker process of the loader, which cannot open a TPU; hand on CPU tensors and move the batch in the "
     "training loop"
 )
+ASKED_FOR_CUDA = ("cuda", "gpu", "use_gpu", "use_cuda", "gpus", "n_gpu")
+"""Arguments by which libraries ask for GPUs of NVIDIA."""
+GPU_KEYWORDS = (b"cuda=", b"gpu=", b"gpus=")
+LIBRARY_ASKS = "it tells another library whether there are GPUs of NVIDIA, and on a TPU there are none"
 PACKAGE = pattern(r"CUDA\w*Provider|-gpu\b|cu1\d\d|[Tt]ensor[Rr][Tt]|nvidia")
 PACKAGE_REASON = "it chooses a package or a provider that exists for CUDA alone"
 KERNEL_REASON = "it guards a kernel that exists for CUDA alone: on a TPU the other branch has to run"
@@ -190,8 +195,11 @@ def following(context: Context, statement: ast.stmt) -> list[ast.AST]:
 def chooses_cuda(context: Context, node: ast.expr) -> str:
     """Why a test stays that chooses a package, a provider or a kernel which exists for CUDA alone."""
     found = context.qualify(node)
-    if any(_chooses_package(context, place) for place in (node, *flag_reads(context, node))):
+    places = (node, *flag_reads(context, node))
+    if any(_chooses_package(context, place) for place in places):
         return PACKAGE_REASON
+    if any(word in context.text.bytes for word in GPU_KEYWORDS) and any(_answers_library(context, p) for p in places):
+        return LIBRARY_ASKS
     available = found is not None and found.name in AVAILABLE
     return KERNEL_REASON if available and _decides_on(context, node, LIBRARY) else ""
 
@@ -206,6 +214,32 @@ def _chooses_package(context: Context, node: ast.AST) -> bool:
             return False
         child = parent
     return False
+
+
+def _answers_library(context: Context, node: ast.AST) -> bool:
+    """``easyocr.Reader(["en"], gpu=torch.cuda.is_available())``: neither PyTorch nor the project asks."""
+    child: ast.AST = node
+    for parent in context.tree.ancestors(node):
+        if isinstance(parent, ast.keyword):
+            call = context.tree.parents[parent]
+            found = context.qualify(call.func) if isinstance(call, ast.Call) else None
+            return parent.arg in ASKED_FOR_CUDA and found is not None and _is_library(context, found.name)
+        if not isinstance(parent, ast.BoolOp | ast.UnaryOp | ast.IfExp) and not (
+            isinstance(parent, ast.Call) and parent.func is child
+        ):
+            return False
+        child = parent
+    return False
+
+
+def _is_library(context: Context, name: str) -> bool:
+    """Whether something that is imported is of a library that is not PyTorch, not Python's own, not the project."""
+    import sys
+
+    module, root = name.rpartition(".")[0], name.partition(".")[0]
+    if not root or root in ("torch", "torchport", "builtins") or root in sys.stdlib_module_names:
+        return False
+    return not is_own_module(context.path, root) and not is_own_module(context.path, module)
 
 
 def workers(context: Context) -> list[ast.AST]:

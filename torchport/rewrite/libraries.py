@@ -12,6 +12,7 @@ from torchport.analysis.scopes import FUNCTIONS, dotted
 from torchport.model import Finding, Rule
 from torchport.rewrite.context import Context, New
 from torchport.rewrite.cst import argument, change_call, keyword_of
+from torchport.rewrite.own_modules import is_own_module
 from torchport.rewrite.precision import starred
 
 if TYPE_CHECKING:
@@ -48,7 +49,9 @@ def library_import(rule: Rule, context: Context) -> Iterator[Finding]:
     for node in context.tree.imports:
         named = {a: a.name if isinstance(node, ast.Import) else _from(node, a) for a in node.names}
         mine = {
-            a: module for a, name in named.items() if a not in context.claimed and (module := _module(name, modules))
+            a: module
+            for a, name in named.items()
+            if a not in context.claimed and (module := _module(name, modules)) and not _is_own(context, node, name)
         }
         context.claimed.update(mine)  # a rule for a part of a library comes before that for the whole
         if hits := sorted({*mine.values()}):
@@ -67,6 +70,11 @@ def library_import(rule: Rule, context: Context) -> Iterator[Finding]:
 
 def _from(node: ast.ImportFrom, alias: ast.alias) -> str:
     return "." if node.level else f"{node.module}.{alias.name}"
+
+
+def _is_own(context: Context, node: ast.Import | ast.ImportFrom, name: str) -> bool:
+    """``from triton.runner import core``, where the project has a folder ``triton/runner``."""
+    return is_own_module(context.path, node.module or "" if isinstance(node, ast.ImportFrom) else name)
 
 
 def _module(name: str, modules: tuple[str, ...]) -> str:
