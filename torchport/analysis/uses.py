@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torchport.analysis.arguments import Arguments
+from torchport.analysis.arguments import ASKED, Arguments
 from torchport.analysis.carriers import CONTAINERS
 from torchport.analysis.devices import NAMED, SIBLINGS, Key, Use, key_of, stripped
 from torchport.analysis.flows import is_enum, option, positions
@@ -22,6 +22,8 @@ UNSEEN_LIST = "a list whose use is not seen here"
 CASE = "this pattern of `case` is more than a name; write it as `if`"
 KEYWORD_KEYS = "a key of this dictionary is the name 'cuda'; write the dictionary with braces"
 LETTERS = "it compares the first letters, whose number depends on the device name; use .startswith"
+METHODS = ("to", "half", "float", "double", "bfloat16", "train", "eval")
+"""Beside one of these ``"cuda"`` is the method of a tensor or a module."""
 ALIKE = (ast.Eq, ast.NotEq, ast.Is, ast.IsNot)
 
 
@@ -102,6 +104,8 @@ def _has_sibling(node: ast.expr) -> bool:
     """Whether a branch of a choice is, or chooses, another device name."""
     if isinstance(node, ast.IfExp):
         return _has_sibling(node.body) or _has_sibling(node.orelse)
+    if isinstance(node, ast.Attribute) and node.attr == "type":  # torch.accelerator.current_accelerator().type
+        return isinstance(node.value, ast.Call) and last_name(node.value.func) in ("current_accelerator", "device")
     return isinstance(node, ast.Constant) and node.value in SIBLINGS
 
 
@@ -299,6 +303,8 @@ class _Climb(Arguments):
     def _member(self, parent: ast.expr, node: ast.expr) -> Use:
         """An element of a collection: what the collection is held against, or goes into."""
         items = getattr(parent, "elts", [])
+        if any(isinstance(e, ast.Constant) and e.value in METHODS for e in items):
+            return self.make("unknown", parent, reason=ASKED)
         siblings = any(_has_sibling(e) for e in items if e is not node)
         if isinstance(parent, ast.ListComp | ast.SetComp | ast.GeneratorExp):
             siblings = self.text.index is not None

@@ -14,7 +14,7 @@ from torchport.analysis.uses import find_uses, odd_texts
 from torchport.model import Effect, Finding, Review, Rule
 from torchport.rewrite.context import Context, New
 from torchport.rewrite.forms import new_text, settings_read
-from torchport.rewrite.guards import KERNEL_REASON, WORKER, guards_kernel, is_available, workers
+from torchport.rewrite.guards import COUNTS, KERNEL_REASON, WORKER, guards_kernel, is_available, workers
 from torchport.rewrite.own_objects import own_class
 from torchport.rewrite.reports import BY_DEVICE, NO_MODULE, reaches_module
 from torchport.rewrite.spread import SPREAD, owner, spread_over_gpus
@@ -176,6 +176,7 @@ def _group(rule: Rule, context: Context, group: list[Use], proved: bool, names: 
             findings.append(context.leave(rule, node, use.reason or UNPROVED.format(keys)))
         elif use is blocker or use.role == "fixed":
             findings.append(context.leave(rule, node, use.reason))
+            findings += _kept_tests(rule, context, node)
         elif blocker is not None:
             findings.append(_held_back(rule, context, use, blocker.text.line, blocker.reason))
             findings += _kept_tests(rule, context, node)
@@ -210,7 +211,10 @@ def _kept_tests(rule: Rule, context: Context, node: ast.expr) -> list[Finding]:
     whole: ast.AST = node
     while isinstance(parent := context.tree.parents[whole], CHOICES):
         whole = parent
-    tests = [n.func for n in ast.walk(whole) if isinstance(n, ast.Call) and is_available(context, n)]
+    if whole is node:
+        return []
+    calls = [n for n in ast.walk(whole) if isinstance(n, ast.Call)]
+    tests = [n.func for n in calls if is_available(context, n) or context.named(n.func, *COUNTS)]
     context.claimed.update(tests)
     return [context.leave(rule, test, CHOOSES, effect="none") for test in tests]
 

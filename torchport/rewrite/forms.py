@@ -170,6 +170,8 @@ def _choice(context: Context, node: ast.expr, devices: bool = False) -> ast.IfEx
     parent = context.tree.parents[node]
     if not isinstance(parent, ast.IfExp) or context.target == "tpu":
         return None
+    if node is parent.orelse and _asks_for_module(context, parent):
+        return parent
     test, turned = parent.test, False
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         test, turned = test.operand, True
@@ -184,6 +186,19 @@ def _choice(context: Context, node: ast.expr, devices: bool = False) -> ast.IfEx
         return None
     context.claimed.add(test.func)  # type: ignore[attr-defined]
     return parent
+
+
+def _asks_for_module(context: Context, choice: ast.IfExp) -> bool:
+    """``torch.accelerator.current_accelerator().type if hasattr(torch, "accelerator") else "cuda"``."""
+    asked, chosen = choice.test, choice.body
+    return (
+        isinstance(asked, ast.Call)
+        and isinstance(asked.func, ast.Name)
+        and asked.func.id == "hasattr"
+        and [getattr(a, "value", None) for a in asked.args[1:]] == ["accelerator"]
+        and isinstance(chosen, ast.Attribute)
+        and chosen.attr == "type"
+    )
 
 
 def _torch_argument(context: Context, use: Use) -> bool:

@@ -14,6 +14,7 @@ from torchport.project.paths import folder_of
 from torchport.rewrite.context import Context
 from torchport.rewrite.own_modules import is_own_module
 
+COUNTS = ("torch.cuda.device_count", "torchport.shim.device_count")
 AVAILABLE = ("torch.cuda.is_available", "torch.accelerator.is_available", "torchport.shim.is_available")
 CPU_AND_CUDA = "torch_(scatter|sparse|cluster|spline_conv)|pyg_lib|pylibcugraph"
 LIBRARIES = f"triton|helion|flash_attn|xformers|apex|cupy|bitsandbytes|{CPU_AND_CUDA}"
@@ -40,6 +41,8 @@ ASKED_FOR_CUDA = ("cuda", "gpu", "use_gpu", "use_cuda", "gpus", "n_gpu")
 """Arguments by which libraries ask for GPUs of NVIDIA."""
 GPU_KEYWORDS = (b"cuda=", b"gpu=", b"gpus=")
 LIBRARY_ASKS = "it tells another library whether there are GPUs of NVIDIA, and on a TPU there are none"
+SPOKEN = words(rf"megatron|transformer.?engine|tensorrt|deepspeed|{LIBRARIES}")
+ASSERTED = "its message says that a library needs CUDA, which a TPU does not have"
 PACKAGE = pattern(r"CUDA\w*Provider|-gpu\b|cu1\d\d|[Tt]ensor[Rr][Tt]|nvidia")
 PACKAGE_REASON = "it chooses a package or a provider that exists for CUDA alone"
 KERNEL_REASON = "it guards a kernel that exists for CUDA alone: on a TPU the other branch has to run"
@@ -201,6 +204,8 @@ def chooses_cuda(context: Context, node: ast.expr) -> str:
     if any(word in context.text.bytes for word in GPU_KEYWORDS) and any(_answers_library(context, p) for p in places):
         return LIBRARY_ASKS
     available = found is not None and found.name in AVAILABLE
+    if available and _speaks_for_library(context, node):
+        return ASSERTED
     return KERNEL_REASON if available and _decides_on(context, node, LIBRARY) else ""
 
 
@@ -214,6 +219,13 @@ def _chooses_package(context: Context, node: ast.AST) -> bool:
             return False
         child = parent
     return False
+
+
+def _speaks_for_library(context: Context, node: ast.AST) -> bool:
+    """``assert torch.cuda.is_available(), "Megatron requires CUDA."``: not what the program itself needs."""
+    statement = context.tree.statement(node)
+    said = statement.msg if isinstance(statement, ast.Assert) else None
+    return isinstance(said, ast.Constant) and SPOKEN.search(str(said.value)) is not None
 
 
 def _answers_library(context: Context, node: ast.AST) -> bool:

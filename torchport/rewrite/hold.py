@@ -16,6 +16,8 @@ SCRIPTED = "TorchScript compiles this code and cannot call the shim; move the de
 BRANCH = "it stands where only CUDA goes: the test on {} stays"
 TESTS = ("TP101", "TP102", "TP104")
 """Rules that speak of tests for CUDA."""
+MODULE = "TP190"
+"""``torch.cuda`` as a value; with the effect of an error, the module of whichever device is there."""
 GUARD = "it decides on code that only CUDA runs and that stays, on {}; the two move together"
 HELD = GUARD.partition("{")[0]
 
@@ -32,8 +34,8 @@ def hold_back(findings: list[Finding], rules: tuple[Rule, ...], context: Context
     branches = {rule.code for rule in rules if rule.cuda_only == "branch"}
     choices = {rule.code for rule in rules if rule.cuda_only}
     reasons.update(_guards(findings, branches, context.tree.every(ast.If), context))
-    reasons.update(_guards(findings, choices, context.tree.every(ast.IfExp), context))
-    reasons.update(_guards(findings, {*choices, "TP101"}, context.tree.every(ast.If), context, alone=True))
+    reasons.update(_guards(findings, {*choices, MODULE}, context.tree.every(ast.IfExp), context))
+    reasons.update(_guards(findings, {*choices, "TP101", MODULE}, context.tree.every(ast.If), context, alone=True))
     dead = dict(_for_cuda_alone(findings, reasons, branches, context.tree.every(ast.If), context))
     dead.update(_for_cuda_alone(findings, reasons, choices, context.tree.every(ast.IfExp), context))
     return [
@@ -106,13 +108,14 @@ def _guards(
 ) -> Iterator[tuple[Finding, str]]:
     """Tests, and the flags that they read, whose branch holds a call that raises on a TPU; ``alone``: nothing else."""
     staying = [f for f in findings if f.code in codes and f.reason and f.effect != "none"]
+    staying = [f for f in staying if f.code != MODULE or f.effect != "error"]
     if not staying:
         return
     for node in branches:
         parts = [n for n in decided(context, leaf(node.test)) if isinstance(n, ast.expr | ast.stmt)]
         spans = [context.text.span(part) for part in parts]
         held = next((f for f in staying if any(a <= f.start < b for a, b in spans)), None)
-        if held is None or (alone and not all(any(a <= f.start < b for f in staying) for a, b in spans)):
+        if held is None or (alone and not _all_stay(parts, spans, staying)):
             continue
         reason = GUARD.format(line_mark(context.text.line(held.start)))
         tests = [context.text.span(test) for test in [node.test, *_flags(context, node)]]
@@ -120,6 +123,17 @@ def _guards(
             of_value = held.code == "TP101" and finding.code != "TP104"
             if finding.edits and not of_value and any(a <= finding.start < b for a, b in tests):
                 yield finding, reason
+
+
+def _all_stay(parts: list[ast.expr | ast.stmt], spans: list[tuple[int, int]], staying: list[Finding]) -> bool:
+    """Whether every statement stays, or reads what one that stays has made."""
+    made: set[str] = set()
+    for part, (start, end) in zip(parts, spans, strict=True):
+        if any(start <= f.start < end for f in staying):
+            made |= {dotted(target) for target in part.targets} if isinstance(part, ast.Assign) else set()
+        elif not any(isinstance(n, ast.Name) and n.id in made for n in ast.walk(part)):
+            return False
+    return True
 
 
 def _flags(context: Context, node: ast.If | ast.IfExp) -> Iterator[ast.expr]:

@@ -20,7 +20,7 @@ from torchport.rewrite.context import Context, New
 from torchport.rewrite.current import CURRENT, HANDED_OVER, handed_current
 from torchport.rewrite.forms import is_setting
 from torchport.rewrite.glued import glued
-from torchport.rewrite.guards import is_available
+from torchport.rewrite.guards import COUNTS, is_available
 from torchport.rewrite.moves import becomes_to
 from torchport.rewrite.numeric import is_numeric
 from torchport.rewrite.options import converted, options
@@ -33,7 +33,6 @@ OWN_RULES = ("to", "cuda", "set_device")
 KEEPS = frozenset((*OWN_RULES, *ADDS, *TEXTS, "format", "index", "count", "remove", "get", "put", "info", "debug"))
 """Methods whose own rules say what a number means to them, and those that only keep, compare or print it."""
 NUMBERS = ("rank", "local_rank", "gpu", "gpu_id", "device_id", "local_gpu")
-COUNTS = ("torch.cuda.device_count", "torchport.shim.device_count")
 RANKS = ("rank", "local_rank")
 CHOSEN = 'a number stands for a GPU here; write shim.device() for it and torch.device("cpu") for the other'
 

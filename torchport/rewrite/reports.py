@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from torchport.analysis.devices import stripped
+from torchport.analysis.parameters import last_name
 from torchport.analysis.scopes import dotted
 from torchport.lazy import pattern, words
 from torchport.model import Finding, Rule
@@ -132,10 +133,22 @@ def _module_by_device(context: Context, call: ast.Call) -> bool:
     if not (named and context.named(call.args[0], "torch")):
         return False
     asked = call.args[1]
-    if isinstance(asked, ast.Constant) or not stripped(asked)[1]:
+    if isinstance(asked, ast.Constant) or not (stripped(asked)[1] or _is_type(context, asked)):
         return False
     tests = [n.test for n in context.tree.ancestors(call) if isinstance(n, ast.If | ast.IfExp)]
     return not any("hasattr(torch," in context.source(test) for test in tests)
+
+
+def _is_type(context: Context, node: ast.expr) -> bool:
+    """``kind`` of ``kind = torch.accelerator.current_accelerator().type``, or by its name ``accelerator_type``."""
+    if "accelerator" in last_name(node):
+        return True
+    values = [a.value for a in context.tree.every(ast.Assign) if any(dotted(t) == dotted(node) for t in a.targets)]
+    return bool(dotted(node)) and any(
+        (isinstance(value, ast.Attribute) and value.attr == "type" and isinstance(value.value, ast.Call))
+        or (isinstance(value, ast.Constant) and value.value == "xla")
+        for value in values
+    )
 
 
 def reaches_module(context: Context, call: ast.Call) -> bool:
