@@ -23,7 +23,8 @@ HOST_FUNCTION = pattern(
     r"^(__\w+__|extra_repr|reset|(on_)?(train|validation|test)?_?epoch_end\w*|test_\w+|main|cli|_?(init|collate|load|save|plot|draw|show|"
     r"visuali[sz]e|export|convert|preprocess|read|write|parse|dump|download|setup|build|make|create|profile|"
     r"run|infer|onnx|resize|resample|filter|benchmark|summary|summarize|report|reset|get_args|from_pretrained|state_dict|worker|demo|compute_on_dataset|"
-    r"print|log_results)(_\w+)?|\w+_init_?)$"
+    r"print|log_results)(_\w+)?|\w+_init_?|predict(?!_step)(_\w+)?|forward_on_instances?|"
+    r"(\w+_)?(tensor_?(2|to_?)|to_)(np|numpy|nd_?array|array|list|pil|image|img)s?)$"
 )
 HOST_CLASS = pattern(r"(Dataset|Sampler|TestCase|Transform|Collat\w*|Augment\w*|Logger|Tokenizer|Processor|Meter)$")
 RARE_NAME = words(
@@ -136,6 +137,8 @@ class Heats:
                 return bool(ABNORMAL & _called_names(inner))
             case ast.Compare(ops=[ast.Eq()]):
                 sides = [test.left, *test.comparators]
+                if is_float16(test):
+                    return True
                 for side in sides:
                     if isinstance(side, ast.BinOp) and isinstance(side.op, ast.Mod):
                         return _wide(side)
@@ -328,6 +331,14 @@ class Heats:
             return False
         turn = self.flow.iterated(loop.iter)
         return any(value.kind in ("model", "optimizer") for value in (turn, *(turn.items if turn.fixed else ())))
+
+
+def is_float16(test: ast.expr) -> bool:
+    """``x.dtype == torch.float16``, which holds for nothing on a TPU, where mixed precision is bfloat16."""
+    if not isinstance(test, ast.Compare) or not isinstance(test.ops[0], ast.Eq | ast.Is):
+        return False
+    names = {(chain(side) or [""])[-1] for side in (test.left, *test.comparators)}
+    return "dtype" in names and not names.isdisjoint(("float16", "half"))
 
 
 def _takes_something(node: Function) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from torchport.analysis.hot import is_float16
 from torchport.analysis.names import chain
 from torchport.analysis.operations import HOST_BOOLS
 from torchport.analysis.reaching import scope_of
@@ -82,6 +83,8 @@ def _decisive(test: ast.expr) -> Iterator[ast.expr]:
             numbers: set[str] = set()
             for value in test.values:
                 yield from (part for part in _decisive(value) if not _compares(part, numbers))
+                if isinstance(test.op, ast.And) and is_float16(value):
+                    return
                 asked = value.operand if isinstance(value, ast.UnaryOp) else value
                 if isinstance(test.op, ast.Or) == (asked is not value):
                     numbers |= _number(asked)

@@ -8,6 +8,7 @@ from functools import cache
 
 from torchport.analysis.index import keyword
 from torchport.analysis.loops import without_gradients
+from torchport.analysis.scopes import walk
 from torchport.lint.checks.facts import Facts, facts, moved_after, report
 from torchport.lint.checks.selections import INSTEAD, repeats_by_tensor
 from torchport.model import Finding, Rule, Target
@@ -246,12 +247,17 @@ def double(rule: Rule, context: Context) -> Iterator[Finding]:
                 yield report(rule, context, call)
 
 
+ACTS = (ast.Call, ast.Continue, ast.Break, ast.Return)
+
+
 def random_graph(rule: Rule, context: Context) -> Iterator[Finding]:
     """``if random.random() < p`` in a step: each way through is a program of its own."""
     known = facts(context)
     for branch in context.tree.every(ast.If):
         if not any(isinstance(n, ast.Call) and _draws(known, n) for n in ast.walk(branch.test)):
             continue
+        if not any(isinstance(n, ACTS) for part in (*branch.body, *branch.orelse) for n in walk(part)):
+            continue  # it draws a number, which matters where a tensor's size depends on it
         loops = [n for n in context.tree.ancestors(branch) if isinstance(n, ast.For) and n not in known.heats.loops]
         if known.heat(branch.test) == "step" and loops:
             yield report(rule, context, branch.test)
