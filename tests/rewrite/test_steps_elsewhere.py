@@ -52,6 +52,7 @@ OTHER = "for path in paths:\n    model.feed_data(path)\n"
         pytest.param("def train_step(x):\n    if x:\n        opt_g.step()\n", {"train_step"}, id="function"),
         pytest.param("def take(o):\n    optim.step()\ndef train_step(x):\n    take(x)", {"train_step"}, id="helper"),
         pytest.param("def train_step(x):\n    for optim in y:\n        optim.step()", {"train_step"}, id="all"),
+        pytest.param("def train_step(w):\n    optim_wrapper.update_params(w)\n", {"train_step"}, id="update_params"),
         pytest.param("def run_epoch(x):\n    for y in x:\n        optim.step()\n", set(), id="loop"),
         pytest.param("def f_g(x):\n    optim.step()\nfor x in y:\n    f_g(x)\n", set(), id="loop of the same file"),
         pytest.param("def update(x):\n    optim.step()\n", set(), id="a name of much else"),

@@ -21,7 +21,8 @@ def calls_of(tree: Tree, function: ast.FunctionDef | ast.AsyncFunctionDef) -> li
     for call in tree.calls_of(function.name):
         parts = chain(call.func)
         if own_class is None and any(isinstance(a, ast.Name) and a.id == function.name for a in call.args):
-            found.append(call)
+            if not is_hook(call):
+                found.append(call)
         elif not parts or parts[-1] != function.name:
             continue
         elif own_class is None:
@@ -33,6 +34,11 @@ def calls_of(tree: Tree, function: ast.FunctionDef | ast.AsyncFunctionDef) -> li
         elif len(parts) > 1 and parts[-2] in made:
             found.append(call)
     return found
+
+
+def is_hook(call: ast.Call) -> bool:
+    """``parameter.register_hook(f)``: the backward pass calls it, and not what stands around."""
+    return word_of(call.func).startswith("register_")
 
 
 def _made_of(tree: Tree, owner: ast.ClassDef) -> set[str]:

@@ -10,7 +10,7 @@ from torchport.analysis.parts import word_of
 from torchport.analysis.scopes import Tree
 from torchport.lazy import pattern
 
-STEP = b".step("
+STEPS = (b".step(", b".update_params(")
 OPTIMIZER = pattern(rb"(optim|scaler|(?<![a-z])opt)\w*(\[[^\]\n]*\])?$", re.IGNORECASE)
 HEAD = pattern(rb"(?:async )?(def|for|while)\b[ \t]*(\w*)")
 LOOP = b"for"
@@ -22,7 +22,8 @@ def stepping(blob: bytes) -> set[str]:
 
     Only names of two words or more: ``update`` and ``run`` are called of much else.
     """
-    steps = [place for place in _places(blob, STEP) if OPTIMIZER.search(blob[max(place - 60, 0) : place])]
+    places = [place for word in STEPS for place in _places(blob, word)]
+    steps = [place for place in places if OPTIMIZER.search(blob[max(place - 60, 0) : place])]
     around = {_around(blob, place) for place in steps}
     outermost = {name for function in around for name in _callers(blob, function)}
     return {name.decode() for name in outermost if b"_" in name.strip(b"_") and not name.startswith(b"test_")}

@@ -7,10 +7,11 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator
 
 from torchport.analysis import parts
-from torchport.analysis.called import calls_of
+from torchport.analysis.called import calls_of, is_hook
 from torchport.analysis.elsewhere import steps_elsewhere
 from torchport.analysis.names import chain, qualify
 from torchport.analysis.parts import Loop, in_one_call, word_of
+from torchport.analysis.prepared import is_prepared
 from torchport.analysis.scopes import FUNCTIONS, Tree, walk
 from torchport.lazy import NamedTuple, words
 
@@ -76,8 +77,10 @@ def step_loops(tree: Tree, elsewhere: Iterable[str] = ()) -> tuple[list[Step], l
 
 
 def _is_wrapped(tree: Tree, call: ast.Call, has_loops: bool) -> bool:
-    """Whether a step stands in the ``step`` of an optimizer around another: whoever calls that one has the loop."""
+    """Whether a step stands in the ``step`` of an optimizer around another, or in a hook: it has a loop elsewhere."""
     function = tree.function(call)
+    if isinstance(function, FUNCTIONS) and any(map(is_hook, tree.calls_of(function.name))):
+        return True
     owner = tree.parents[function] if function is not None else None
     if not isinstance(owner, ast.ClassDef) or getattr(function, "name", "") != "step":
         return False
@@ -182,7 +185,7 @@ def marks_steps(tree: Tree, iterable: ast.expr) -> bool:
             name = found.name if found else ast.unparse(node.func)
             if name == "torchport.shim.steps" or name.rpartition(".")[2] in ("MpDeviceLoader", "per_device_loader"):
                 return True
-    return False
+    return is_prepared(tree, iterable)
 
 
 def _boundaries(tree: Tree) -> list[ast.Call]:
@@ -210,6 +213,8 @@ def _signs(tree: Tree) -> tuple[list[ast.Call], list[ast.Call]]:
             handed = " ".join(word_of(a) for a in call.args)
             if not SCHEDULER.search(name) and (name in made or OPTIMIZER.search(name) or OPTIMIZER.search(handed)):
                 steps.append(call)
+        elif call.func.attr == "update_params" and OPTIMIZER.search(word_of(call.func.value)):
+            steps.append(call)
         elif call.func.attr == "backward" and (not call.args or DRIVER.search(word_of(call.func.value))):
             backward.append(call)
     return steps, backward

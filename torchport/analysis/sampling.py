@@ -25,6 +25,9 @@ TREATS = words(
     r"register|save|set|setup|test|train|unwrap|update|validate|wrap)_"
 )
 """Functions that do something with a model; those that run it have loops of their own."""
+BATCH = words(r"^(data_)?(batch|samples|inputs|images)$")
+"""What one turn gets from a loader, whatever that is called."""
+LOGS = words(r"log|print|save|write|record|collect|append|update|visuali[sz]e|plot|on_")
 TOKENS = words(r"tokeniz|vocab|processor")
 CACHE = words(r"past|cache|kv")
 FEW = 8
@@ -102,13 +105,15 @@ def _is_evaluation(tree: Tree, loop: ast.For) -> bool:
 
 
 def _evaluates(call: ast.Call, turn: set[str]) -> bool:
-    """``model(x)``, ``model.text_encoder(x)``, ``self.evaluate_batch(x)``, and not of another model in each turn."""
+    """``model(x)``, ``model.text_encoder(x)``, ``self.loss_of(batch)``, and not of another model in each turn."""
     parts = chain(call.func)
     if not parts or not (call.args or call.keywords) or not turn.isdisjoint(parts) or any(map(TOKENS.search, parts)):
         return False
     of_model = any(map(MODEL.search, parts[:-1])) and PART.search(parts[-1])
     is_model = MODEL.search(parts[-1]) and not TREATS.search(parts[-1])
-    return bool(is_model or ONE_BATCH.search(parts[-1]) or of_model)
+    batches = [a.id for a in call.args if isinstance(a, ast.Name) and a.id in turn and BATCH.search(a.id)]
+    own = len(parts) == 2 and parts[0] == "self" and batches and not LOGS.search(parts[-1])
+    return bool(is_model or ONE_BATCH.search(parts[-1]) or of_model or own)
 
 
 def _passes_on(call: ast.Call, given: list[Gives], anew: set[str]) -> bool:
