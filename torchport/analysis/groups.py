@@ -82,25 +82,20 @@ def _in_attribute_names(tree: Tree) -> Iterator[tuple[Key, str]]:
     ``getattr(torch, device)`` is a module, of which another rule speaks.
     """
     for call in tree.calls:
-        if _asks_dictionary(call):
-            owner, name = call.func, call.args[0]
-        elif isinstance(call.func, ast.Name) and call.func.id in NAMES_ATTRIBUTE and len(call.args) > 1:
+        func = call.func
+        if isinstance(func, ast.Name) and func.id in NAMES_ATTRIBUTE and len(call.args) > 1:
             owner, name = call.args[:2]
+        elif isinstance(func, ast.Attribute) and getattr(func.value, "attr", "") == "__dict__" and call.args:
+            owner, name = func, call.args[0]  # module.__dict__.pop(name)
         else:
             continue
         if isinstance(name, ast.Constant) or (isinstance(owner, ast.Name) and owner.id == "torch"):
             continue
-        whole = METHOD if isinstance(call.func, ast.Name) and call.func.id != "hasattr" else ASKED
+        whole = METHOD if isinstance(func, ast.Name) and func.id != "hasattr" else ASKED
         scope, reason = scope_around(tree, call), whole if isinstance(name, ast.Name | ast.Attribute) else SPLICED
         for node in ast.walk(name):
             if isinstance(node, ast.Name | ast.Attribute) and (key := key_of(tree, node, scope)) is not None:
                 yield key, reason
-
-
-def _asks_dictionary(call: ast.Call) -> bool:
-    """``module.__dict__.pop(name, None)``."""
-    owner = call.func.value if isinstance(call.func, ast.Attribute) and call.args else None
-    return isinstance(owner, ast.Attribute) and owner.attr == "__dict__"
 
 
 def _check_test(use: Use, knows_xla: bool) -> None:

@@ -14,7 +14,7 @@ from torchport.project.paths import folder_of
 from torchport.rewrite.context import Context
 from torchport.rewrite.own_modules import is_own_module
 
-COUNTS = ("torch.cuda.device_count", "torchport.shim.device_count")
+COUNTS = ("torch.cuda.device_count", "torchport.shim.device_count", "torch_xla.device_count")
 AVAILABLE = ("torch.cuda.is_available", "torch.accelerator.is_available", "torchport.shim.is_available")
 CPU_AND_CUDA = "torch_(scatter|sparse|cluster|spline_conv)|pyg_lib|pylibcugraph"
 LIBRARIES = f"triton|helion|flash_attn|xformers|apex|cupy|bitsandbytes|{CPU_AND_CUDA}"

@@ -41,9 +41,10 @@ def device_numbers(rule: Rule, context: Context) -> Iterator[Finding]:
     """``.to(0)``, ``device=torch.cuda.current_device()``: PyTorch reads a number as a CUDA device."""
     yield from glued(rule, context)
     yield from _chosen(rule, context)
-    yield from _kept(rule, context)
+    kept: list[ast.expr] = []
+    yield from _kept(rule, context, kept)
     yield from handed_current(rule, context)
-    yield from _handed(rule, context)
+    yield from _handed(rule, context, kept)
 
 
 def _chosen(rule: Rule, context: Context) -> Iterator[Finding]:
@@ -59,14 +60,15 @@ def _chosen(rule: Rule, context: Context) -> Iterator[Finding]:
             yield context.leave(rule, choice, CHOSEN)
 
 
-def _kept(rule: Rule, context: Context) -> Iterator[Finding]:
-    """``device = torch.cuda.current_device()`` of which every use is that of a device is one."""
+def _kept(rule: Rule, context: Context, kept: list[ast.expr]) -> Iterator[Finding]:
+    """``d = torch.cuda.current_device()`` every use of which is that of a device is one; ``kept`` takes the uses."""
     for call in context.calls(*CURRENT):
         parent = context.tree.parents[call]
         if isinstance(parent, ast.Assign) and len(parent.targets) == 1:
             reads = _reads(context, parent.targets[0], context.tree.scopes[call])
             if reads and all(_is_device_argument(context, read) for read in reads):
                 context.claimed.add(call.func)
+                kept += reads
                 yield context.rewrite(rule, call, New(call, context.spell.device()))
 
 
@@ -112,7 +114,7 @@ def _proved(context: Context) -> set[str]:
     return found - {""}
 
 
-def _handed(rule: Rule, context: Context) -> Iterator[Finding]:
+def _handed(rule: Rule, context: Context, kept: list[ast.expr]) -> Iterator[Finding]:
     """Numbers in the place of a device argument."""
     spread, numbered = spread_over_gpus(context), context.once(Numbered)
     for call in context.tree.calls:
@@ -128,9 +130,11 @@ def _handed(rule: Rule, context: Context) -> Iterator[Finding]:
                 context.claimed.add(node.func)
                 yield context.rewrite(rule, node, New(node, context.spell.place()))
             elif numbered.is_current(node):
-                yield context.rewrite(rule, node, New(node, context.spell.place(context.source(node))))
+                if node not in kept:
+                    yield context.rewrite(rule, node, New(node, context.spell.place(context.source(node))))
             elif (name := chain(node)) and name[-1] in NUMBERS:
-                if not name[-1].endswith("rank") and ".".join(name) not in context.once(_proved):
+                said = name[-1].endswith("rank") or (context.spell.portable and numbered.has(node))
+                if not said and ".".join(name) not in context.once(_proved):
                     doubt = f"whether {'.'.join(name)} is a number is not seen here; --unsafe rewrites it"
                 yield context.rewrite(rule, node, New(node, context.spell.place(context.source(node))), doubt=doubt)
             elif ours and numbered.has(node):
@@ -163,7 +167,8 @@ class Numbered:
     def __init__(self, context: Context) -> None:
         self.tree, self.groups = context.tree, Groups()  # not the context, which keeps this
         source = context.text.bytes
-        self.current = set(self._of_current(context)) if b"current_device" in source or CURRENT_XLA in source else set()
+        asked = any(word in source for word in (b"current_device", b"device_count", CURRENT_XLA))
+        self.current = set(self._of_current(context)) if asked else set()
         words = (b"rank", b"RANK", b"device_count")
         seeds = set(self._seeds(context)) if any(word in source for word in words) else set()
         seeds |= self.current if context.target != "tpu" else set()  # TorchTPU reads numbers as its own
@@ -204,14 +209,14 @@ class Numbered:
         return bool(self.current) and self._key(node) in self.current
 
     def _of_current(self, context: Context) -> Iterator[Key]:
-        """``device = torch.cuda.current_device()``, where nothing else is assigned to it."""
+        """``device = torch.cuda.current_device()`` or ``rank % device_count()``, and nothing else."""
         values: dict[Key, list[ast.expr]] = {}
         for assign in self.tree.every(ast.Assign):
             for target in assign.targets:
                 if (key := self._key(target)) is not None:
                     values.setdefault(key, []).append(assign.value)
         for key, given in values.items():
-            if all(_is_current(context, value) for value in given):
+            if all(_is_current(context, value) or self._is_of_count(context, value, ast.Mod) for value in given):
                 yield key
 
     def _handed_on(self, signatures: Signatures) -> Iterator[tuple[Key, ...]]:
@@ -241,7 +246,7 @@ class Numbered:
             (t, node.value)
             for node in tree.every(ast.Assign)
             for t in node.targets
-            if self._is_rank(context, node.value)
+            if self._is_rank(context, node.value) or self._is_of_count(context, node.value, ast.Sub)
         ]
         for loop in tree.loops:
             if isinstance(loop, ast.For) and self._counts_devices(context, loop.iter):
@@ -262,6 +267,14 @@ class Numbered:
         if isinstance(node.func, ast.Name) and node.func.id == "int":
             return any(isinstance(n, ast.Constant) and "RANK" in str(n.value) for n in ast.walk(node))
         return context.named(node.func, "torch.distributed.get_rank")
+
+    def _is_of_count(self, context: Context, node: ast.expr, kind: type[ast.operator]) -> bool:
+        """``rank % torch.cuda.device_count()`` or ``torch.cuda.device_count() - 1``; ``rank // count`` is a host's."""
+        if not isinstance(node, ast.BinOp) or not isinstance(node.op, kind):
+            return False
+        if kind is ast.Mod:
+            return self._counts_devices(context, node.right)
+        return _is_number(node.right) and self._counts_devices(context, node.left)
 
     def _counts_devices(self, context: Context, node: ast.expr) -> bool:
         return b"device_count" in context.text.bytes and any(
