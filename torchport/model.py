@@ -18,6 +18,10 @@ TARGETS: tuple[Target, ...] = ("portable", "xla", "tpu")
 EMPTY: Mapping[str, Any] = MappingProxyType({})
 
 
+class UserError(Exception):
+    """Something that the user can mend; the message is one line that says what, where, and what was expected."""
+
+
 class Rule(NamedTuple):
     """One entry of the catalogue, as validated on load (``torchport.catalog``)."""
 

@@ -13,7 +13,6 @@ from torchport.catalog.load import for_target
 from torchport.catalog.prefilter import Prefilter, SettingsFilter
 from torchport.lazy import NamedTuple
 from torchport.model import FileResult, Finding, Problem, Rule, Target
-from torchport.project import git
 from torchport.project.config import Config, FileRules
 from torchport.project.files import PLAIN, FoundFile, find_files
 from torchport.project.settings import read_settings, text_of
@@ -310,6 +309,8 @@ def write_changed(result: Run | Report, paths: Sequence[str], *, allow_dirty: bo
 
 def _guard(result: Run | Report, paths: Sequence[str]) -> str:
     """Why the files may not be rewritten now, or nothing."""
+    from torchport.project import git
+
     way_round = "commit or stash first, look at --diff, or give --allow-dirty"
     try:
         dirty = git.find_dirty(paths, [file.path for file in result.changed()])

@@ -6,8 +6,7 @@ from pathlib import Path, PurePath
 
 import pytest
 
-from torchport.project.git import top_of
-from torchport.project.paths import folder_of, folders_of, shown, stem_of, suffix_of, with_parents
+from torchport.project.paths import folder_of, folders_of, shown, stem_of, suffix_of, top_of, with_parents
 
 PATHS = ("a.py", "./a.py", "b//c/./a.tar.gz", "../a", "/a.py", "/x/y/.hidden", "x/a.", "x/.a.py", "é/ü.py")
 

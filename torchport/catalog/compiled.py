@@ -29,7 +29,7 @@ def signature(files: Sequence[str]) -> str:
     return "\n".join([__version__, *(f"{path} {stat.st_mtime_ns} {stat.st_size}" for path, stat in stats)])
 
 
-def kept(wanted: str) -> list[dict[str, Any]] | None:
+def kept(wanted: str) -> list[tuple[Any, ...]] | None:
     """The fields of the rules that were kept for this signature, or None."""
     try:
         with io.FileIO(FILE) as file:
@@ -42,7 +42,7 @@ def kept(wanted: str) -> list[dict[str, Any]] | None:
     return rules if found == wanted else None
 
 
-def keep(wanted: str, rules: list[dict[str, Any]]) -> None:
+def keep(wanted: str, rules: list[tuple[Any, ...]]) -> None:
     """Keep the fields of the rules, where Python may keep its byte code as well."""
     if sys.dont_write_bytecode:
         return

@@ -6,7 +6,7 @@ import os
 from typing import Any, get_args
 
 from torchport.lazy import pattern
-from torchport.model import TARGETS, Effect, Review, Rule, Safety, Support, Target
+from torchport.model import TARGETS, Effect, Review, Rule, Safety, Support, Target, UserError
 
 CODE = pattern(r"[A-Z]{2,8}\d\d\d")
 """``TP`` are the rules that are shipped; users choose letters of their own."""
@@ -37,7 +37,7 @@ WITHIN = ("torch", "lightning", ".backward(", "def forward(", "def training_step
 KNOWN = {*TEXT, *OPTIONAL, "support", "triggers", "example"}
 
 
-class CatalogError(ValueError):
+class CatalogError(UserError, ValueError):
     """A rule file that is not what it should be: says file, line, what was expected."""
 
 
@@ -73,11 +73,11 @@ def _shipped(files: list[str]) -> dict[str, Rule]:
         raise CatalogError(f"{rules_folder()}: cannot be read: {error}") from error
     known = compiled.kept(wanted)
     if known is not None:
-        return {entry["code"]: Rule(**entry) for entry in known}
+        return {rule.code: rule for rule in map(Rule._make, known)}
     rules: dict[str, Rule] = {}
     for path in files:
         _add(rules, path)
-    compiled.keep(wanted, [{name: getattr(rule, name) for name in Rule._fields} for rule in rules.values()])
+    compiled.keep(wanted, [tuple(rule) for rule in rules.values()])
     return rules
 
 

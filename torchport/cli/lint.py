@@ -13,6 +13,7 @@ from torchport.cli.output import RunFailed, WrongUsage, print_bytes, print_error
 from torchport.cli.plain import PlainCommand, PlainOption
 from torchport.cli.running import COMMON, cpus, show_progress
 from torchport.cli.settings import Given, Settings, all_settings
+from torchport.model import UserError
 from torchport.report.findings import Report
 from torchport.report.formats import FORMATS, STATISTICS
 
@@ -87,10 +88,7 @@ def _check(paths: Sequence[str], stdin: bytes | None, options: dict[str, Any]) -
 
 
 def _lint(settings: Settings, stdin: bytes | None, options: dict[str, Any]) -> Report:
-    from torchport.catalog import CatalogError
-    from torchport.lint.baseline import BaselineError
     from torchport.linting import LintOptions, lint
-    from torchport.project.git import GitError
 
     try:
         chosen = LintOptions(
@@ -114,18 +112,17 @@ def _lint(settings: Settings, stdin: bytes | None, options: dict[str, Any]) -> R
             update_baseline=options["update_baseline"],
         )
         return lint(settings.paths, settings.rules, chosen, progress=show_progress)
-    except (GitError, BaselineError, CatalogError) as error:
+    except UserError as error:
         raise RunFailed(str(error)) from None
 
 
 def _baseline(settings: Settings, stdin: bytes | None, options: dict[str, Any]) -> Any:
-    from torchport.lint.baseline import Baseline
-
     config = settings.config
-    if options["baseline"]:
-        return Baseline(pathlib.Path(options["baseline"]))
-    if config.baseline and stdin is None:
-        return Baseline(pathlib.Path(config.resolve(config.baseline)))
+    path = options["baseline"] or (config.resolve(config.baseline) if config.baseline and stdin is None else "")
+    if path:
+        from torchport.lint.baseline import Baseline
+
+        return Baseline(pathlib.Path(path))
     if options["update_baseline"]:
         raise WrongUsage("--update-baseline needs --baseline FILE, or baseline in the configuration")
     return None
@@ -134,7 +131,7 @@ def _baseline(settings: Settings, stdin: bytes | None, options: dict[str, Any]) 
 def _cache_folder(settings: Settings, given: str | None) -> str:
     """At the top of the project: beside the configuration, or at the top of the repository, or here."""
     from torchport.lint.cache import FOLDER
-    from torchport.project.git import top_of
+    from torchport.project.paths import top_of
 
     if given:
         return given

@@ -13,12 +13,12 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from torchport.lazy import NamedTuple
-from torchport.model import Finding
+from torchport.model import Finding, UserError
 
 VERSION = 1
 
 
-class BaselineError(ValueError):
+class BaselineError(UserError, ValueError):
     """A baseline that cannot be used: says file and what was expected."""
 
 

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from torchport.lazy import NamedTuple
-from torchport.model import TARGETS, Target
+from torchport.model import TARGETS, Target, UserError
 from torchport.project.paths import with_parents
 from torchport.project.patterns import clean, matches
 
@@ -18,7 +18,7 @@ FLAGS = ("pedantic", "unsafe")
 KEYS = (*LISTS, *FLAGS, "target", "baseline", "per-file-ignores")
 
 
-class ConfigError(ValueError):
+class ConfigError(UserError, ValueError):
     """A configuration that cannot be used: says file, key and what was expected."""
 
 

@@ -6,13 +6,15 @@ import os
 import pathlib
 import stat
 from collections.abc import Callable, Iterator, Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from torchport.lazy import NamedTuple
 from torchport.model import FileResult, Problem
-from torchport.project import git
-from torchport.project.paths import shown, suffix_of
+from torchport.project.paths import shown, suffix_of, top_of
 from torchport.project.patterns import clean, matches
+
+if TYPE_CHECKING:
+    from torchport.project.git import Listing
 
 Kind = Literal["source", "stub", "notebook", "settings", "launcher"]
 KINDS: dict[str, Kind] = {".py": "source", ".pyi": "stub", ".ipynb": "notebook"}
@@ -181,7 +183,9 @@ def _mode(path: str) -> int:
 
 def _names_under(finder: _Finder, root: pathlib.Path, real_root: pathlib.Path) -> Iterator[str]:
     """Paths below ``root``, relative to it, with forward slashes."""
-    if git.find_repository(real_root) is not None:
+    if top_of(str(real_root)) is not None:
+        from torchport.project import git  # not for a file that is named
+
         try:
             listing = git.list_files(root)
         except git.GitError as error:
@@ -193,7 +197,7 @@ def _names_under(finder: _Finder, root: pathlib.Path, real_root: pathlib.Path) -
     yield from _walk(finder, root, real_root)
 
 
-def _names_of(finder: _Finder, root: pathlib.Path, listing: git.Listing) -> Iterator[str]:
+def _names_of(finder: _Finder, root: pathlib.Path, listing: Listing) -> Iterator[str]:
     for folder in listing.unreadable:
         finder.selection.refuse(shown(root / folder), "cannot be listed: expected a readable folder")
     new = (name for name in listing.untracked if not _in_skipped(root, name))

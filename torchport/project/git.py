@@ -7,7 +7,8 @@ import pathlib
 from collections.abc import Iterable, Iterator, Sequence
 
 from torchport.lazy import NamedTuple
-from torchport.project.paths import shown, with_parents
+from torchport.model import UserError
+from torchport.project.paths import shown, top_of
 
 _REPOSITORY_VARIABLES = frozenset(
     f"GIT_{name}" for name in ("DIR", "WORK_TREE", "INDEX_FILE", "OBJECT_DIRECTORY", "COMMON_DIR", "PREFIX")
@@ -35,7 +36,7 @@ class Dirty(NamedTuple):
     """Files that are in no repository, or ignored in theirs."""
 
 
-class GitError(Exception):
+class GitError(UserError):
     """git is missing, or refused; the text is the first line of what it said."""
 
 
@@ -61,11 +62,6 @@ def find_repository(folder: pathlib.Path) -> pathlib.Path | None:
     """The top of the work tree that holds ``folder`` (an absolute path), or None."""
     top = top_of(str(folder))
     return None if top is None else pathlib.Path(top)
-
-
-def top_of(folder: str) -> str | None:
-    """As ``find_repository``, without pathlib."""
-    return next((above for above in with_parents(folder) if os.path.exists(os.path.join(above, ".git"))), None)
 
 
 def list_files(folder: pathlib.Path) -> Listing:

@@ -14,6 +14,11 @@ def with_parents(folder: str) -> Iterator[str]:
         folder = above
 
 
+def top_of(folder: str) -> str | None:
+    """The top of the git work tree that holds ``folder``, an absolute path, or None."""
+    return next((above for above in with_parents(folder) if os.path.exists(os.path.join(above, ".git"))), None)
+
+
 def shown(path: str | os.PathLike[str]) -> str:
     """A path as messages show it: relative to the current folder where it lies under it, with forward slashes."""
     name = os.fspath(path).replace(os.sep, "/")
