@@ -44,13 +44,20 @@ def is_hook(call: ast.Call) -> bool:
 def _made_of(tree: Tree, owner: ast.ClassDef) -> set[str]:
     """Names to which the file assigns an object of a class of its own."""
     found = set()
-    for assign in tree.every(ast.Assign):
-        value = assign.value
-        while isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in HANDS_ON:
-            value = value.func.value
-        if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == owner.name:
-            found |= {word_of(target) for target in assign.targets}
+    for call in tree.calls_of(owner.name):
+        if not isinstance(call.func, ast.Name) or call.func.id != owner.name:
+            continue
+        value = tree.parents[call]
+        while isinstance(value, ast.Attribute) and value.attr in HANDS_ON and _is_called(tree, value):
+            value = tree.parents[tree.parents[value]]
+        if isinstance(value, ast.Assign):
+            found |= {word_of(target) for target in value.targets}
     return found
+
+
+def _is_called(tree: Tree, method: ast.Attribute) -> bool:
+    parent = tree.parents[method]
+    return isinstance(parent, ast.Call) and parent.func is method
 
 
 def _are_kin(tree: Tree, one: ast.ClassDef, other: ast.ClassDef | None) -> bool:

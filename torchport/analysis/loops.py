@@ -115,7 +115,7 @@ def _over_batches(tree: Tree) -> Iterator[tuple[Loop, Loop]]:
 
 def _is_part(tree: Tree, loop: Loop, steps: set[ast.AST]) -> bool:
     """Whether ``loop`` works for a step that loops of other functions take around it, and evaluates nothing."""
-    backward = any(isinstance(n, ast.Attribute) and "backward" in n.attr for n in ast.walk(loop))
+    backward = any(isinstance(n, ast.Attribute) and "backward" in n.attr for n in walk(loop))
     if not backward:
         function = tree.function(loop)
         named = EVALUATES.search(getattr(function, "name", ""))
@@ -150,11 +150,9 @@ def _computes(tree: Tree, part: ast.comprehension) -> bool:
     while isinstance(iterated, ast.Call) and iterated.args and not LOADER.search(word_of(iterated)):
         iterated = iterated.args[0]
     whole = tree.parents[part]
-    names = {n.id for n in ast.walk(part.target) if isinstance(n, ast.Name)}
+    names = {n.id for n in walk(part.target) if isinstance(n, ast.Name)}
     body = [whole.key, whole.value] if isinstance(whole, ast.DictComp) else [getattr(whole, "elt", whole)]
-    moves = [
-        n for root in body for n in ast.walk(root) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)
-    ]
+    moves = [n for root in body for n in walk(root) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)]
     return bool(LOADER.search(word_of(iterated))) and any(
         isinstance(move.func, ast.Attribute)
         and move.func.attr in ("cuda", "to")
@@ -179,7 +177,7 @@ def has_boundary(tree: Tree, loop: Loop) -> bool:
 
 def marks_steps(tree: Tree, iterable: ast.expr) -> bool:
     """Whether a loop over ``iterable`` marks its steps already, since that is what it does."""
-    for node in ast.walk(iterable):
+    for node in walk(iterable):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute):
             found = qualify(tree, node.func)
             name = found.name if found else ast.unparse(node.func)
@@ -201,10 +199,10 @@ def _boundaries(tree: Tree) -> list[ast.Call]:
 
 def _signs(tree: Tree) -> tuple[list[ast.Call], list[ast.Call]]:
     """Calls of an optimizer's ``step`` and of ``backward``."""
-    made = _made_optimizers(tree)
+    made = _made_optimizers(tree) if tree.calls_of("step") else set()
     steps, backward = [], []
     for call in tree.calls:
-        if _hands_on(tree, call):
+        if call.args and _hands_on(tree, call):
             steps.append(call)
         if not isinstance(call.func, ast.Attribute):
             continue
@@ -240,7 +238,7 @@ def _made_optimizers(tree: Tree) -> set[str]:
     """Names to which the file assigns an optimizer of PyTorch."""
     found = set()
     for assign in tree.every(ast.Assign):
-        if isinstance(assign.value, ast.Call) and isinstance(assign.value.func, ast.Name | ast.Attribute):
+        if isinstance(assign.value, ast.Call):
             qualified = qualify(tree, assign.value.func)
             if qualified and qualified.name.startswith("torch.optim.") and "lr_scheduler" not in qualified.name:
                 found |= {word_of(target) for target in assign.targets}
@@ -267,7 +265,7 @@ def _evaluates(tree: Tree, loop: Loop) -> bool:
     if not isinstance(loop, ast.For | ast.AsyncFor) or not _is_over_loader(tree, loop):
         return False
     return without_gradients(tree, loop) or any(
-        without_gradients(tree, n) for n in ast.walk(loop) if isinstance(n, ast.With)
+        without_gradients(tree, n) for n in walk(loop) if isinstance(n, ast.With)
     )
 
 
@@ -288,7 +286,7 @@ def _is_over_loader(tree: Tree, loop: ast.For | ast.AsyncFor) -> bool:
 def _batch_loops(tree: Tree) -> set[ast.AST]:
     """Loops of ``for x, y in data: x = x.cuda()`` or ``model(x.cuda())``: their items are batches."""
     found: set[ast.AST] = set()
-    for call in tree.calls:
+    for call in (*tree.calls_of("cuda"), *tree.calls_of("to")):
         func = call.func
         if not isinstance(func, ast.Attribute) or func.attr not in ("cuda", "to"):
             continue
@@ -303,7 +301,7 @@ def _batch_loops(tree: Tree) -> set[ast.AST]:
             if isinstance(parent, FUNCTIONS):
                 break
             if isinstance(parent, ast.For | ast.AsyncFor):
-                names = {n.id for n in ast.walk(parent.target) if isinstance(n, ast.Name)}
+                names = {n.id for n in walk(parent.target) if isinstance(n, ast.Name)}
                 batches = _is_over_loader(tree, parent) or (item is func.value and _is_used(tree, call, item.id))
                 if item.id in names and word_of(parent.iter) not in STATE and batches:
                     found.add(parent)
@@ -333,7 +331,7 @@ def _is_used(tree: Tree, call: ast.Call, name: str) -> bool:
     if isinstance(parent, ast.Tuple):
         parent = tree.parents[parent]
     return isinstance(parent, ast.Assign) and any(
-        isinstance(n, ast.Name) and n.id == name for t in parent.targets for n in ast.walk(t)
+        isinstance(n, ast.Name) and n.id == name for t in parent.targets for n in walk(t)
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import lru_cache
 from typing import cast
 
 from torchport.analysis.scopes import Binding, Scope, Tree
@@ -82,6 +83,7 @@ def line_mark(line: int) -> str:
     return f"line @{line}@"
 
 
+@lru_cache(8192)
 def canonical(name: str) -> str:
     """One spelling for names that PyTorch exports twice."""
     if not name.startswith(_LONG):

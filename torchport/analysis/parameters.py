@@ -102,7 +102,7 @@ def _assigned(tree: Tree) -> Iterator[tuple[str, Parameters]]:
     """``f = lambda device: ...`` and ``Point = namedtuple("Point", "x y")``."""
     for assign in tree.every(ast.Assign):
         target, value = assign.targets[0], assign.value
-        if not isinstance(target, ast.Name):
+        if not isinstance(value, (ast.Lambda, ast.Call)) or not isinstance(target, ast.Name):
             continue
         if isinstance(value, ast.Lambda):
             yield target.id, _of_function(tree, value)

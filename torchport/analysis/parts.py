@@ -28,15 +28,22 @@ Loop = ast.For | ast.AsyncFor | ast.While
 
 def word_of(node: ast.AST) -> str:
     """The last name of ``a.b(x)[0]``, which says what it is: ``b``."""
-    while isinstance(node, ast.Call | ast.Subscript):
-        node = node.func if isinstance(node, ast.Call) else node.value
-    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+    while not isinstance(node, ast.Name):
+        if isinstance(node, ast.Attribute):
+            return node.attr
+        if isinstance(node, ast.Call):
+            node = node.func
+        elif isinstance(node, ast.Subscript):
+            node = node.value
+        else:
+            return ""
+    return node.id
 
 
 def over_optimizers(tree: Tree, loop: Loop) -> bool:
     """``for optimizer in optimizers: optimizer.step()`` is a part of one step, as is what a compiler traces."""
     if isinstance(loop, ast.For):
-        names = {n.id for n in ast.walk(loop.target) if isinstance(n, ast.Name)}
+        names = {n.id for n in walk(loop.target) if isinstance(n, ast.Name)}
         if any(ONE.search(name) for name in names) or OPTIMIZERS.search(word_of(loop.iter)):
             return True
         if "param_groups" in map(word_of, walk(loop.iter)):
@@ -137,7 +144,7 @@ def _over_settings(loop: Loop) -> bool:
     """``for device in devices``, ``for scale in (1, 2)``: these are tried; ``backward`` alone is no step."""
     if not isinstance(loop, ast.For):
         return False
-    if any(isinstance(n, ast.Name) and NAMED.search(n.id) for n in ast.walk(loop.target)):
+    if any(isinstance(n, ast.Name) and NAMED.search(n.id) for n in walk(loop.target)):
         return True
     if isinstance(loop.iter, ast.Name | ast.Attribute) and word_of(loop.iter).isupper():
         return True

@@ -88,7 +88,7 @@ class Tree:
         self.qualified: dict[ast.AST, object] = {}
         """What :func:`torchport.analysis.names.qualify` has found out, by node."""
         self._chains: dict[str, list[ast.Name | ast.Attribute]] = {}
-        self._reads: dict[str, list[ast.Name | ast.Attribute]] = {}
+        self._reads: dict[str, dict[str, list[ast.Name | ast.Attribute]]] = {}
         self._calls: dict[str, list[ast.Call]] = {}
         self._called: dict[str, list[ast.Call]] = {}
 
@@ -109,11 +109,13 @@ class Tree:
 
     def reads(self, name: str) -> list[ast.Name | ast.Attribute]:
         """Where a name or a dotted chain is read, as long as it is written."""
-        if not self._reads:
-            for node in self.names:
+        base = name.partition(".")[0]
+        if base not in self._reads:
+            found = self._reads[base] = {}
+            for node in self.chains().get(base, ()):
                 if node.ctx.__class__ is ast.Load:
-                    self._reads.setdefault(dotted(node), []).append(node)
-        return self._reads.get(name, [])
+                    found.setdefault(dotted(node), []).append(node)
+        return self._reads[base].get(name, [])
 
     def called(self) -> dict[str, list[ast.Call]]:
         """Calls by the last part of what is called; under an empty name what is neither a name nor an attribute."""
@@ -135,8 +137,11 @@ class Tree:
             for call in self.calls:
                 func = call.func
                 last = func.attr if isinstance(func, ast.Attribute) else func.id if isinstance(func, ast.Name) else ""
-                for key in {last, *(a.id for a in call.args if isinstance(a, ast.Name))}:
-                    self._calls.setdefault(key, []).append(call)
+                self._calls.setdefault(last, []).append(call)
+                for argument in call.args:
+                    known = self._calls.setdefault(argument.id, []) if isinstance(argument, ast.Name) else [call]
+                    if not known or known[-1] is not call:
+                        known.append(call)
         return self._calls.get(name, [])
 
     def every(self, kind: type[N]) -> list[N]:

@@ -41,6 +41,7 @@ def fault(before: str, old: Tree, after: str, new: Tree, path: str, commented: b
         return f"its comments could not be compared ({error})"
     if lost:
         return "a comment would be lost or changed"
-    if missing := unresolved(new) - unresolved(old):
+    missing = unresolved(new)
+    if missing and (missing := missing - unresolved(old)):
         return f"a name would be used that nothing defines: {', '.join(sorted(missing))}"
     return ""

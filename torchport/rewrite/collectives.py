@@ -128,8 +128,7 @@ def _settings(context: Context) -> set[str]:
 
 
 def _group_calls(tree: Tree) -> list[ast.Call]:
-    named = [call for call in tree.calls if isinstance(call.func, ast.Name | ast.Attribute)]
-    return [call for call in named if (name := qualify(tree, call.func)) is not None and name.name in GROUP]
+    return [call for call in tree.calls if (name := qualify(tree, call.func)) is not None and name.name in GROUP]
 
 
 def _asks_group(rule: Rule, context: Context, node: ast.Compare, named: list[ast.expr]) -> Finding:

@@ -141,17 +141,18 @@ def _taken_elsewhere(context: Context, use: Use) -> bool:
 
 def device_sinks(context: Context) -> Iterator[Key]:
     """Variables and attributes that the file uses as a device: ``.to(d)``, ``device=d``, ``torch.device(d)``."""
-    for call in context.tree.calls:
-        scope = context.tree.scopes[call]
+    tree = context.tree
+    for call in tree.calls:
         for keyword in call.keywords:
-            if keyword.arg in SINKS and (key := key_of(context.tree, keyword.value, scope)):
+            if keyword.arg in SINKS and (key := key_of(tree, keyword.value, tree.scopes[call])):
                 yield key
-        method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
-        if method == "to" and call.args and (key := key_of(context.tree, call.args[0], scope)):
+    for call in tree.calls_of("to"):
+        moves = isinstance(call.func, ast.Attribute) and call.func.attr == "to" and call.args
+        if moves and (key := key_of(tree, call.args[0], tree.scopes[call])):
             yield key
     for call in context.calls("torch.device", "torchport.shim.device"):
         for node in call.args[:1]:
-            if key := key_of(context.tree, node, context.tree.scopes[call]):
+            if key := key_of(tree, node, tree.scopes[call]):
                 yield key
 
 

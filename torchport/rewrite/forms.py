@@ -64,6 +64,8 @@ def _is_environment(context: Context, use: Use) -> bool:
 def settings_read(context: Context, names: set[str]) -> list[New]:
     """``config["device"]`` as a user has typed it, where the file reads it and nothing in the file sets it."""
     names = names - converted(context) if names else names
+    if not names:
+        return []
     if any(isinstance(k, ast.Constant) and k.value in names for d in context.tree.every(ast.Dict) for k in d.keys):
         return []
     reads: list[ast.expr] = []

@@ -90,7 +90,7 @@ def _decides_on(context: Context, node: ast.AST, names: re.Pattern[str]) -> bool
     return any(
         _kernel_call(context, n, names, asserted) or _library_import(n) or _takes_kernel(context, n, names)
         for part in parts
-        for n in ast.walk(part)
+        for n in walk(part)
     )
 
 

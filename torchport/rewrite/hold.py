@@ -142,11 +142,20 @@ def _flags(context: Context, node: ast.If | ast.IfExp) -> Iterator[ast.expr]:
     A flag with other readers decides on more than this branch: were it held back, they would stay on the CPU unseen.
     """
     asked = {dotted(n): n for n in _truths(node.test) if isinstance(n, ast.Name | ast.Attribute)}
+    assigned = context.once(_assigned) if asked else {}
+    for name, read in asked.items():
+        for target, value in assigned.get(name, ()):
+            if readers(context, target) == [read]:
+                yield value
+
+
+def _assigned(context: Context) -> dict[str, list[tuple[ast.expr, ast.expr]]]:
+    """The targets of assignments with their values, by their names."""
+    found: dict[str, list[tuple[ast.expr, ast.expr]]] = {}
     for assign in context.tree.every(ast.Assign):
         for target in assign.targets:
-            read = asked.get(dotted(target))
-            if read is not None and readers(context, target) == [read]:
-                yield assign.value
+            found.setdefault(dotted(target), []).append((target, assign.value))
+    return found
 
 
 def _truths(test: ast.expr) -> list[ast.expr]:

@@ -297,7 +297,7 @@ def _device_arguments(context: Context, call: ast.Call) -> Iterator[tuple[ast.ex
     """Arguments that are devices, and whether the function is one of PyTorch's."""
     func = call.func
     moves = func.__class__ is ast.Attribute and func.attr == "to" and call.args
-    if not moves and not any(keyword.arg == "device" for keyword in call.keywords):
+    if not moves and "device" not in [keyword.arg for keyword in call.keywords]:
         return
     found = context.qualify(func) if isinstance(func, ast.Name | ast.Attribute) else None
     if found is not None and (found.name.startswith("torchport.") or _memory(found.name)):

@@ -21,7 +21,7 @@ ADDS = ("add_argument", "option")
 
 def options(rule: Rule, context: Context) -> Iterator[Finding]:
     """An option with a device as its default or among its choices: what a user types is read as a device as well."""
-    for call in _added(context):
+    for call in context.once(_added):
         kind = _given(call, "type")
         if not context.spell.portable:
             if _names_target(context, call):
@@ -38,7 +38,7 @@ def converted(context: Context) -> set[str]:
     """Names of settings that their option converts, or will where its text has moved: nobody else has to."""
     if not context.spell.portable:
         return set()
-    return {key[1] for call in _added(context) if _is_converted(context, call) for key in option(call)}
+    return {key[1] for call in context.once(_added) if _is_converted(context, call) for key in option(call)}
 
 
 def _is_converted(context: Context, call: ast.Call) -> bool:
@@ -48,10 +48,8 @@ def _is_converted(context: Context, call: ast.Call) -> bool:
     return _is_plain(call) and (_place(context, call) is not None or any(map(device_text, _texts(call))))
 
 
-def _added(context: Context) -> Iterator[ast.Call]:
-    for call in context.tree.calls:
-        if isinstance(call.func, ast.Attribute) and call.func.attr in ADDS:
-            yield call
+def _added(context: Context) -> list[ast.Call]:
+    return [call for call in context.tree.calls if isinstance(call.func, ast.Attribute) and call.func.attr in ADDS]
 
 
 def _given(call: ast.Call, name: str) -> ast.expr | None:

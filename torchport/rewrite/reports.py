@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from torchport.analysis.devices import stripped
 from torchport.analysis.parameters import last_name
-from torchport.analysis.scopes import dotted
+from torchport.analysis.scopes import dotted, walk
 from torchport.lazy import pattern, words
 from torchport.model import Finding, Rule
 from torchport.rewrite.context import Context, New
@@ -50,7 +50,13 @@ CODE = pattern(r"torch\.(backends\.)?cuda\b(?!\.\w+Tensor$)|\.cuda\(")
 LAUNCHER = pattern(
     r"(^|[\s/])torchrun(\s|$)|(^|-m\s+)torch\.distributed\.(launch|run)(\s|$)|(^|\s)accelerate launch(\s|$)"
 )
-RUNS = pattern(r"(^|\.)(eval|exec|_eval|compile|run|Popen|call|check_call|check_output|system|patch|setattr|object)$")
+RUNS = frozenset(
+    (
+        *("eval", "exec", "_eval", "compile", "run", "Popen", "call", "check_call", "check_output", "system"),
+        *("patch", "object", "setattr"),
+    )
+)
+"""Functions that run a text, or name what they replace by one."""
 
 
 def current_accelerator(rule: Rule, context: Context) -> Iterator[Finding]:
@@ -115,9 +121,9 @@ def dynamic_access(rule: Rule, context: Context) -> Iterator[Finding]:
         context.claimed.add(node)
         if isinstance(node.ctx, ast.Load) and not _truth(context, node):
             yield context.leave(rule, node, rule.reason)
-    by_device = {*context.calls(*BY_DEVICE)}
-    for call in context.tree.calls:
-        if not (isinstance(call.func, ast.Name) and call.func.id in BY_NAME) and call not in by_device:
+    may = {*context.calls(*BY_DEVICE), *(call for name in BY_NAME for call in context.tree.calls_of(name))}
+    for call in context.tree.calls if may else ():
+        if call not in may:
             continue
         if reaches_module(context, call):
             yield context.leave(rule, call, rule.reason)
@@ -184,7 +190,7 @@ def cuda_in_text(rule: Rule, context: Context) -> Iterator[Finding]:
             continue
         calls = [n for n in around if isinstance(n, ast.Call)]
         targets = {t.id for n in around if isinstance(n, ast.Assign) for t in n.targets if isinstance(t, ast.Name)}
-        runs = bool(targets & evaluated) or any(RUNS.search(ast.unparse(c.func)) for c in calls)
+        runs = bool(targets & evaluated) or any(last_name(c.func) in RUNS for c in calls)
         yield context.leave(rule, node, rule.reason, effect=None if runs else "none")
 
 
@@ -271,9 +277,9 @@ def nvidia_smi(rule: Rule, context: Context) -> Iterator[Finding]:
 def launch_command(rule: Rule, context: Context) -> Iterator[Finding]:
     """``torchrun`` in a command that the program runs; a note, but for TorchTPU, which wants its environment first."""
     for call in context.tree.calls:
-        if not RUNS.search(ast.unparse(call.func)):
+        if last_name(call.func) not in RUNS:
             continue
-        for node in ast.walk(call):
+        for node in walk(call):
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and LAUNCHER.search(node.value):
                 yield context.leave(rule, node, rule.reason, effect="error" if context.target == "tpu" else None)
     for assign in context.tree.every(ast.Assign):

@@ -6,11 +6,10 @@ import ast
 import bisect
 import re
 from functools import cached_property
+from itertools import accumulate
 
-from torchport.lazy import pattern
 from torchport.model import Edit
 
-LINE_END = pattern(rb"\r\n|\n|\r")
 
 
 class Text:
@@ -22,7 +21,11 @@ class Text:
     @cached_property
     def starts(self) -> list[int]:
         """Where each line starts."""
-        return [0, *(m.end() for m in LINE_END.finditer(self.bytes))]
+        lines = self.bytes.splitlines(keepends=True)
+        starts = [0, *accumulate(map(len, lines))]
+        if lines and not lines[-1].endswith((b"\n", b"\r")):
+            starts.pop()
+        return starts
 
     def span(self, node: ast.expr | ast.stmt | ast.pattern) -> tuple[int, int]:
         """First and last byte of ``node``."""
