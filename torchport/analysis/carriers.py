@@ -12,6 +12,9 @@ COPIES = frozenset(("str", "repr", "list", "tuple", "set", "sorted", "next", "it
 """Builtins whose result is, or holds, what they are given."""
 TEXTS = frozenset(("lower", "strip", "split", "rsplit", "partition", "replace", "removeprefix", "values", "copy"))
 """Methods whose result is made of the letters of a text, or of the items of a collection."""
+HOLDS_NOTHING = frozenset((ast.Constant, ast.Compare, ast.Lambda, ast.Dict, ast.DictComp, ast.UnaryOp))
+HAND_ON = (ast.NamedExpr, ast.Await, ast.Starred, ast.FormattedValue)
+COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp)
 CONTAINERS = (ast.List, ast.Tuple, ast.Set)
 PIECE = pattern(r"(?:cuda|cpu|xla|tpu|%s|\{\w*\})?(?::(?:\d+|%[sdi]|\{\w*\})?)?")
 """What may stand beside a device name in a text that is one again: ``f"{kind}:{index}"``, not ``f"on {device}"``."""
@@ -21,9 +24,11 @@ SEPARATORS = pattern(r"[:,;\s]*")
 
 def carriers(tree: Tree, node: ast.expr, scope: Scope) -> list[Key]:
     """The keys whose value ``node`` has, or is made of. A collection counts as what it holds."""
+    if node.__class__ in HOLDS_NOTHING:
+        return []
     if isinstance(node, ast.Attribute) and node.attr == "type":
         return carriers(tree, node.value, scope)
-    if isinstance(node, ast.Name | ast.Attribute):
+    if isinstance(node, (ast.Name, ast.Attribute)):
         key = key_of(tree, node, scope)
         return [key] if key is not None else []
     if isinstance(node, ast.Call):
@@ -39,13 +44,13 @@ def _parts(node: ast.expr) -> list[ast.expr]:
         return node.values
     if isinstance(node, ast.IfExp):
         return [node.body, node.orelse]
-    if isinstance(node, ast.NamedExpr | ast.Await | ast.Starred | ast.FormattedValue):
+    if isinstance(node, HAND_ON):
         return [node.value]
     if isinstance(node, CONTAINERS):
         return node.elts
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Mod):
         return [node.left, node.right] if _is_device_text(node.left, node.right) else []
-    if isinstance(node, ast.ListComp | ast.SetComp | ast.GeneratorExp):
+    if isinstance(node, COMPREHENSIONS):
         return [node.elt]
     return node.values if isinstance(node, ast.JoinedStr) and _is_device_text(*node.values) else []
 

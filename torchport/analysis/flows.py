@@ -70,7 +70,7 @@ def _assignments(tree: Tree) -> Iterator[tuple[Key, ...]]:
 
 def _into(tree: Tree, target: ast.expr, value: ast.expr, scope: Scope) -> Iterator[tuple[Key, ...]]:
     """``target = value``, name by name."""
-    if not isinstance(target, ast.Tuple | ast.List):
+    if not isinstance(target, (ast.Tuple, ast.List)):
         key = key_of(tree, target, scope)
         if key is not None:
             yield key, *carriers(tree, value, scope)

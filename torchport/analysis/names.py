@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import ast
 from functools import lru_cache
-from typing import cast
 
-from torchport.analysis.scopes import Binding, Scope, Tree
+from torchport.analysis.scopes import Binding, Scope, Tree, dotted
 from torchport.lazy import NamedTuple
 
 OPTIMIZERS = (
@@ -83,7 +82,6 @@ def line_mark(line: int) -> str:
     return f"line @{line}@"
 
 
-@lru_cache(8192)
 def canonical(name: str) -> str:
     """One spelling for names that PyTorch exports twice."""
     if not name.startswith(_LONG):
@@ -130,9 +128,9 @@ def _found(tree: Tree, node: ast.expr, base: ast.Name, scope: Scope) -> Qualifie
     bindings = home.names[base.id]
     if len(bindings) == 1 and bindings[0].kind != "import":
         return _loaded(tree, bindings[0], node) if base.id == "torch" else None
-    parts = chain(node)
     if len(bindings) == 1:
-        return Qualified(canonical(".".join([bindings[0].target, *parts[1:]])))
+        return _certain(bindings[0].target + dotted(node)[len(base.id) :])
+    parts = chain(node)
     imports = {canonical(b.target) for b in bindings if b.kind == "import"}
     if not imports:
         return None
@@ -147,6 +145,11 @@ def _found(tree: Tree, node: ast.expr, base: ast.Name, scope: Scope) -> Qualifie
         line = getattr(others[0].node, "lineno", 0)
         doubt = f"{parts[0]!r} is also bound in another way, on {line_mark(line)}"
     return Qualified(canonical(".".join([origin, *parts[1:]])), doubt)
+
+
+@lru_cache(8192)
+def _certain(name: str) -> Qualified:
+    return Qualified(canonical(name))
 
 
 def _loaded(tree: Tree, binding: Binding, node: ast.expr) -> Qualified | None:

@@ -85,7 +85,7 @@ class Tree:
         self.classes: list[ast.ClassDef] = []
         self.kinds: dict[type[ast.AST], list[ast.AST]] = {kind: [] for kind in COLLECTED}
         """All nodes of the kinds in ``COLLECTED``."""
-        self.qualified: dict[ast.AST, object] = {}
+        self.qualified: dict[ast.AST, Any] = {}
         """What :func:`torchport.analysis.names.qualify` has found out, by node."""
         self._chains: dict[str, list[ast.Name | ast.Attribute]] = {}
         self._reads: dict[str, dict[str, list[ast.Name | ast.Attribute]]] = {}

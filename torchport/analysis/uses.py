@@ -40,13 +40,11 @@ def find_uses(tree: Tree, signatures: Signatures | None = None) -> list[Use]:
         seen.add(text.node)
         if not isinstance(tree.parents.get(text.node), ast.Expr):
             uses.append(_checked(_Climb(tree, text, signatures).use()))
-    return uses + [use for call in tree.calls if (use := _keyword_keys(tree, call)) is not None]
+    return uses + [use for call in tree.calls_of("dict") if (use := _keyword_keys(tree, call)) is not None]
 
 
 def _keyword_keys(tree: Tree, call: ast.Call) -> Use | None:
     """``dict(cuda=1, cpu=2)``: keys that are no texts."""
-    if not call.keywords:
-        return None
     names = {keyword.arg for keyword in call.keywords}
     if "cuda" not in names or last_name(call.func) != "dict" or names.isdisjoint(SIBLINGS):
         return None

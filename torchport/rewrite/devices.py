@@ -70,16 +70,24 @@ HELD_BACK = "it carries one value with {}, which cannot be rewritten: {}"
 
 def device_strings(rule: Rule, context: Context) -> Iterator[Finding]:
     """All device strings of the file, group by group."""
-    uses = [use for use in find_uses(context.tree, context.signatures) if not _taken_elsewhere(context, use)]
+    signatures = context.signatures if context.tree.strings else None
+    uses = [use for use in find_uses(context.tree, signatures) if not _taken_elsewhere(context, use)]
     for node in odd_texts(context.tree):
         yield context.leave(rule, node, ODD_TEXT)
-    spread = spread_over_gpus(context) if uses else set()
+    if uses:
+        yield from _grouped(rule, context, uses)
+    yield from _in_workers(rule, context)
+
+
+def _grouped(rule: Rule, context: Context, uses: list[Use]) -> Iterator[Finding]:
+    """The findings of what is used as a device, group by group."""
+    spread = spread_over_gpus(context)
     for use in uses:
         if use.text.index and owner(context, use.text.node) in spread:
             use.role, use.reason = "fixed", SPREAD
     groups, members = grouped(context.tree, context.original, uses, context.signatures)
-    sinks = {groups.find(key) for key in device_sinks(context)} if uses else set()
-    if uses and context.project.held:
+    sinks = {groups.find(key) for key in device_sinks(context)}
+    if context.project.held:
         hold_with_others(context.tree, context.path, groups, members, context.project.held)
     names: dict[Key | int, set[str]] = {name: set() for name in members}
     for key in groups.parent:
@@ -93,7 +101,6 @@ def device_strings(rule: Rule, context: Context) -> Iterator[Finding]:
             use.proof or use.text.index is not None or any(NAMED.search(key[1]) for key in use.keys) for use in group
         )
         yield from _group(rule, context, group, proved, names[name])
-    yield from _in_workers(rule, context)
 
 
 def _in_workers(rule: Rule, context: Context) -> Iterator[Finding]:

@@ -241,19 +241,20 @@ class Numbered:
 
     def _seeds(self, context: Context) -> Iterator[Key]:
         """Names of local ranks, what ``get_rank`` gives, and what counts through the devices."""
-        tree = self.tree
+        tree, text = self.tree, context.text.bytes
+        ranks = b"get_rank" in text or b"RANK" in text
         targets = [
             (t, node.value)
-            for node in tree.every(ast.Assign)
+            for node in (tree.every(ast.Assign) if ranks else ())
             for t in node.targets
             if self._is_rank(context, node.value) or self._is_of_count(context, node.value, ast.Sub)
         ]
-        for loop in tree.loops:
+        for loop in tree.loops if b"device_count" in text else ():
             if isinstance(loop, ast.For) and self._counts_devices(context, loop.iter):
                 targets.append((loop.target, loop.iter))
         for target, _ in targets:
             yield from (key for key in positions(tree, target, scope_around(tree, target)) if key is not None)
-        named = b"local_rank" in context.text.bytes.lower()
+        named = b"local_rank" in text or b"LOCAL_RANK" in text
         for node in tree.names if named else ():
             last = node.attr if isinstance(node, ast.Attribute) else node.id
             if last in ("local_rank", "LOCAL_RANK") and (key := self._key(node)) is not None:
