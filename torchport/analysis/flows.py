@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from torchport.analysis.carriers import CONTAINERS, carriers
 from torchport.analysis.devices import Key, key_of
 from torchport.analysis.parameters import Signatures, last_name
-from torchport.analysis.scopes import FUNCTIONS, Scope, Tree
+from torchport.analysis.scopes import FUNCTIONS, Scope, Tree, dotted
 
 SAME = (ast.Eq, ast.NotEq, ast.In, ast.NotIn, ast.Is, ast.IsNot)
 PLAIN = (ast.Name, ast.Attribute)
@@ -25,8 +25,7 @@ def same_values(tree: Tree, signatures: Signatures) -> Iterator[tuple[Key, ...]]
         if all(isinstance(operator, SAME) for operator in compare.ops):
             scope = scope_around(tree, compare)
             yield _all(tree, [compare.left, *compare.comparators], scope)
-    for call in tree.calls:
-        yield from _call(tree, call, signatures)
+    yield from _calls(tree, signatures)
     for node in tree.every(ast.Return):
         function = tree.function(node)
         if isinstance(function, FUNCTIONS) and node.value is not None:
@@ -103,22 +102,35 @@ def _loops(tree: Tree) -> Iterator[tuple[Key, ...]]:
             yield keys[0], *carriers(tree, iterable, scope)
 
 
-def _call(tree: Tree, call: ast.Call, signatures: Signatures) -> Iterator[tuple[Key, ...]]:
-    scope = tree.scopes[call]
-    known = signatures.may_know(call.func)
-    for argument in (*call.args, *(k.value for k in call.keywords if k.arg is not None)) if known else ():
+def _calls(tree: Tree, signatures: Signatures) -> Iterator[tuple[Key, ...]]:
+    enums = {node.name for node in tree.classes if is_enum(node)}
+    keep = enums.union(ADDS, ADDED_OPTIONS)
+    for call in tree.calls:
+        if signatures.may_know(call.func):
+            yield from _arguments(tree, call, signatures)
+        if (name := last_name(call.func)) in keep:
+            yield from _kept(tree, call, name, enums)
+
+
+def _arguments(tree: Tree, call: ast.Call, signatures: Signatures) -> Iterator[tuple[Key, ...]]:
+    """What functions of the file are given."""
+    for argument in (*call.args, *(k.value for k in call.keywords if k.arg is not None)):
         if isinstance(argument, ast.Constant):
             continue
         if takers := signatures.takers(call, argument):
-            yield (*takers, *carriers(tree, argument, scope))
-    name = last_name(call.func)
+            yield (*takers, *carriers(tree, argument, tree.scopes[call]))
+
+
+def _kept(tree: Tree, call: ast.Call, name: str, enums: set[str]) -> Iterator[tuple[Key, ...]]:
+    """What a collection, an option or an enumeration is given."""
+    scope = tree.scopes[call]
     if name in ADDS and isinstance(call.func, ast.Attribute) and call.args:
         yield _all(tree, [call.func.value, call.args[-1]], scope)
     elif name in ADDED_OPTIONS:
         for keyword in call.keywords:
             if keyword.arg == "choices":
                 yield (*option(call), *carriers(tree, keyword.value, scope))
-    elif isinstance(call.func, ast.Name) and any(c.name == name and is_enum(c) for c in tree.classes):
+    elif isinstance(call.func, ast.Name) and name in enums:
         yield (("enum", name), *_all(tree, call.args, scope))
 
 
@@ -136,7 +148,7 @@ def option(call: ast.Call) -> list[Key]:
 
 def is_enum(node: ast.AST) -> bool:
     """Whether ``node`` is a class of enumerated members."""
-    return isinstance(node, ast.ClassDef) and any("Enum" in ast.unparse(base) for base in node.bases)
+    return isinstance(node, ast.ClassDef) and any("Enum" in (dotted(base) or ast.unparse(base)) for base in node.bases)
 
 
 def _result(tree: Tree, function: ast.FunctionDef | ast.AsyncFunctionDef, value: ast.expr) -> Iterator[tuple[Key, ...]]:

@@ -219,9 +219,10 @@ def pin_memory(rule: Rule, context: Context) -> Iterator[Finding]:
 
 
 def _pin_keywords(rule: Rule, context: Context, call: ast.Call) -> Iterator[Finding]:
-    found = context.qualify(call.func) if isinstance(call.func, ast.Name | ast.Attribute) else None
+    pins = [keyword for keyword in call.keywords if keyword.arg in ("pin_memory", "pin_memory_device")]
+    found = context.qualify(call.func) if pins else None
     name = found.name if found else ""
-    for keyword in call.keywords:
+    for keyword in pins:
         value = keyword.value
         if keyword.arg == "pin_memory":
             if name.startswith("torch.") or (isinstance(value, ast.Constant) and value.value is True):

@@ -117,10 +117,12 @@ def _proved(context: Context) -> set[str]:
 def _handed(rule: Rule, context: Context, kept: list[ast.expr]) -> Iterator[Finding]:
     """Numbers in the place of a device argument."""
     spread, numbered = spread_over_gpus(context), context.once(Numbered)
-    for call in context.tree.calls:
-        if context.target != "tpu" and numbered.current:
+    places = context.once(_places)
+    over = context.target != "tpu" and bool(numbered.current)
+    for call in context.tree.calls if over else places:
+        if over:
             yield from _handed_over(rule, context, call, numbered)
-        for node, ours in _device_arguments(context, call):
+        for node, ours in places.get(call, ()):
             doubt = "" if ours else "the function is not PyTorch's, and what it makes of a number is not seen here"
             if _is_number(node) and owner(context, node) in spread:
                 yield context.leave(rule, node, SPREAD)
@@ -294,19 +296,26 @@ def _is_current(context: Context, node: ast.expr) -> bool:
     return isinstance(made, ast.Call) and context.named(made.func, "torch_xla.device")
 
 
+def _places(context: Context) -> dict[ast.Call, list[tuple[ast.expr, bool]]]:
+    """Arguments that are devices, and whether the function is one of PyTorch's, by their calls."""
+    found = {}
+    for call in context.tree.calls:
+        func = call.func
+        moves = func.__class__ is ast.Attribute and func.attr == "to" and call.args
+        if moves or (call.keywords and "device" in [keyword.arg for keyword in call.keywords]):
+            found[call] = [*_device_arguments(context, call)]
+    return found
+
+
 def _device_arguments(context: Context, call: ast.Call) -> Iterator[tuple[ast.expr, bool]]:
-    """Arguments that are devices, and whether the function is one of PyTorch's."""
     func = call.func
-    moves = func.__class__ is ast.Attribute and func.attr == "to" and call.args
-    if not moves and "device" not in [keyword.arg for keyword in call.keywords]:
-        return
     found = context.qualify(func) if isinstance(func, ast.Name | ast.Attribute) else None
     if found is not None and (found.name.startswith("torchport.") or _memory(found.name)):
         return
     if found is not None and found.name == "torch.Generator":
         return
     method = isinstance(func, ast.Attribute) and found is None and (func.attr == "to" or func.attr.startswith("new_"))
-    if moves and method:
+    if method and isinstance(func, ast.Attribute) and func.attr == "to" and call.args:
         yield call.args[0], True
     for keyword in call.keywords:
         if keyword.arg == "device":
@@ -322,7 +331,7 @@ def device_from_variable(rule: Rule, context: Context) -> Iterator[Finding]:
     """``torch.device(args.device)``: the shim reads what a user typed; also ``torch.device(0)``."""
     yield from options(rule, context)
     calls = list(context.calls("torch.device"))
-    uses = find_uses(context.tree) if calls else []
+    uses = find_uses(context.tree, context.signatures) if calls else []
     strings = {key for use in uses for key in use.keys if use.role in ("value", "member")}
     numbered = context.once(Numbered)
     for call in calls:
@@ -372,8 +381,8 @@ def _settings(rule: Rule, context: Context) -> Iterator[Finding]:
     if not read:
         return
     done = converted(context) | context.stored
-    for call in context.tree.calls:
-        for node, ours in _device_arguments(context, call):
+    for places in context.once(_places).values():
+        for node, ours in places:
             if ours and is_setting(node) and ast.unparse(node) in read and _name_of(context, node) not in done:
                 yield context.rewrite(rule, node, New(node, context.spell.place(context.source(node))))
 

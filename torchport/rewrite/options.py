@@ -21,6 +21,8 @@ ADDS = ("add_argument", "option")
 
 def options(rule: Rule, context: Context) -> Iterator[Finding]:
     """An option with a device as its default or among its choices: what a user types is read as a device as well."""
+    if context.spell.portable and f"{context.shim}.".encode() not in context.text.bytes:
+        return
     for call in context.once(_added):
         kind = _given(call, "type")
         if not context.spell.portable:
