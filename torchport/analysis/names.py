@@ -108,12 +108,13 @@ def chain(node: ast.expr) -> list[str]:
 def qualify(tree: Tree, node: ast.expr, scope: Scope | None = None) -> Qualified | None:
     """The qualified name of a name or a dotted chain, or None where it is local or unknown."""
     known = tree.qualified
+    found: Qualified | None = None
     if scope is None and node in known:
-        return cast("Qualified | None", known[node])
+        found = known[node]
+        return found
     base = node
     while base.__class__ is Attribute:
         base = base.value
-    found = None
     if isinstance(base, ast.Name) and (base.id in tree.imported or base.id == "torch"):
         found = _found(tree, node, base, scope or tree.scopes.get(node) or tree.scopes.get(base) or tree.scope)
     if scope is None:

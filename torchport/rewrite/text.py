@@ -11,7 +11,6 @@ from itertools import accumulate
 from torchport.model import Edit
 
 
-
 class Text:
     """The source as UTF-8 bytes."""
 
