@@ -199,7 +199,7 @@ def _boundaries(tree: Tree) -> list[ast.Call]:
 
 def _signs(tree: Tree) -> tuple[list[ast.Call], list[ast.Call]]:
     """Calls of an optimizer's ``step`` and of ``backward``."""
-    made = _made_optimizers(tree) if tree.calls_of("step") else set()
+    made = _made_optimizers(tree) if "step" in tree.called() else set()
     steps, backward = [], []
     for call in tree.calls:
         if call.args and _hands_on(tree, call):
@@ -286,7 +286,7 @@ def _is_over_loader(tree: Tree, loop: ast.For | ast.AsyncFor) -> bool:
 def _batch_loops(tree: Tree) -> set[ast.AST]:
     """Loops of ``for x, y in data: x = x.cuda()`` or ``model(x.cuda())``: their items are batches."""
     found: set[ast.AST] = set()
-    for call in (*tree.calls_of("cuda"), *tree.calls_of("to")):
+    for call in (call for name in ("cuda", "to") for call in tree.called().get(name, ())):
         func = call.func
         if not isinstance(func, ast.Attribute) or func.attr not in ("cuda", "to"):
             continue

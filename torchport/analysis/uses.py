@@ -40,7 +40,7 @@ def find_uses(tree: Tree, signatures: Signatures | None = None) -> list[Use]:
         seen.add(text.node)
         if not isinstance(tree.parents.get(text.node), ast.Expr):
             uses.append(_checked(_Climb(tree, text, signatures).use()))
-    return uses + [use for call in tree.calls_of("dict") if (use := _keyword_keys(tree, call)) is not None]
+    return uses + [use for call in tree.called().get("dict", ()) if (use := _keyword_keys(tree, call)) is not None]
 
 
 def _keyword_keys(tree: Tree, call: ast.Call) -> Use | None:

@@ -97,10 +97,9 @@ def narrow_sum(rule: Rule, context: Context) -> Iterator[Finding]:
     """``total += loss`` in a loop where ``total`` was made in bfloat16: 4096 + 1 is 4096 there."""
     made = set()
     for call in context.tree.calls:
-        parent = context.tree.parents[call]
-        if isinstance(parent, ast.Assign) and any(
-            k.arg == "dtype" and context.named(k.value, *NARROW) for k in call.keywords
-        ):
+        dtypes = [k.value for k in call.keywords if k.arg == "dtype"] if call.keywords else ()
+        parent = context.tree.parents[call] if dtypes else None
+        if isinstance(parent, ast.Assign) and any(context.named(dtype, *NARROW) for dtype in dtypes):
             made |= {t.id for t in parent.targets if isinstance(t, ast.Name)}
     for node in context.tree.every(ast.AugAssign):
         if isinstance(node.target, ast.Name) and node.target.id in made and in_loop(context, node):

@@ -126,7 +126,7 @@ class Context:
 
     def methods(self, *names: str) -> Iterator[tuple[ast.Call, ast.Attribute]]:
         """Calls of methods of these names on a value, not on a module or a class that is imported."""
-        for call in self.tree.calls_of(names[0]) if len(names) == 1 else self.tree.calls:
+        for call in self.tree.called().get(names[0], ()) if len(names) == 1 else self.tree.calls:
             func = call.func
             if isinstance(func, ast.Attribute) and func.attr in names and self.qualify(func) is None:
                 yield call, func

@@ -153,7 +153,7 @@ def device_sinks(context: Context) -> Iterator[Key]:
         for keyword in call.keywords:
             if keyword.arg in SINKS and (key := key_of(tree, keyword.value, tree.scopes[call])):
                 yield key
-    for call in tree.calls_of("to"):
+    for call in tree.called().get("to", ()):
         moves = isinstance(call.func, ast.Attribute) and call.func.attr == "to" and call.args
         if moves and (key := key_of(tree, call.args[0], tree.scopes[call])):
             yield key

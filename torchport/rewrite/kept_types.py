@@ -34,7 +34,7 @@ def kept_types(rule: Rule, context: Context, classes: Iterable[str]) -> Iterator
             taken = node not in context.claimed and not found.doubt and _is_taken(context, node, held)
             if taken and found.name == name:
                 kept.append((node, ours))
-    for call in context.tree.calls_of("type"):
+    for call in context.tree.called().get("type", ()):
         if _asks(call):
             _is_kept(context, call, held)
     _spread(context, held)
@@ -62,7 +62,7 @@ def _asks(node: ast.AST) -> bool:
 def names_of_types(rule: Rule, context: Context) -> Iterator[Finding]:
     """``dtype = x.type()`` and then ``y.type(dtype)``, for PyTorch/XLA alone: nothing there takes such a name."""
     held: set[str] = set()
-    for call in context.tree.calls_of("type") if context.target == "xla" else ():
+    for call in context.tree.called().get("type", ()) if context.target == "xla" else ():
         if _asks(call):
             _is_kept(context, call, held)
     _spread(context, held)
@@ -72,7 +72,7 @@ def names_of_types(rule: Rule, context: Context) -> Iterator[Finding]:
 
 def types_of_others(rule: Rule, context: Context) -> Iterator[Finding]:
     """``x.type(y.type())`` becomes ``x.to(y)``: PyTorch/XLA does not take the names of its own types."""
-    for call in context.tree.calls_of("type") if context.target != "tpu" else ():
+    for call in context.tree.called().get("type", ()) if context.target != "tpu" else ():
         if not (isinstance(call.func, ast.Attribute) and call.func.attr == "type" and len(call.args) == 1):
             continue
         asked = call.args[0]

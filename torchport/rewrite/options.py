@@ -51,6 +51,8 @@ def _is_converted(context: Context, call: ast.Call) -> bool:
 
 
 def _added(context: Context) -> list[ast.Call]:
+    if context.tree.called().keys().isdisjoint(ADDS):
+        return []
     return [call for call in context.tree.calls if isinstance(call.func, ast.Attribute) and call.func.attr in ADDS]
 
 

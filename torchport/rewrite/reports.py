@@ -121,7 +121,7 @@ def dynamic_access(rule: Rule, context: Context) -> Iterator[Finding]:
         context.claimed.add(node)
         if isinstance(node.ctx, ast.Load) and not _truth(context, node):
             yield context.leave(rule, node, rule.reason)
-    may = {*context.calls(*BY_DEVICE), *(call for name in BY_NAME for call in context.tree.calls_of(name))}
+    may = {*context.calls(*BY_DEVICE), *(call for name in BY_NAME for call in context.tree.called().get(name, ()))}
     for call in context.tree.calls if may else ():
         if call not in may:
             continue
@@ -176,8 +176,9 @@ def cuda_in_text(rule: Rule, context: Context) -> Iterator[Finding]:
     """CUDA code in a text that is run, or whose name is patched; elsewhere it is only a note."""
     evaluated = {
         a.id
-        for c in context.tree.calls
-        if isinstance(c.func, ast.Name) and c.func.id in ("exec", "eval")
+        for name in ("exec", "eval")
+        for c in context.tree.called().get(name, ())
+        if isinstance(c.func, ast.Name)
         for a in c.args
         if isinstance(a, ast.Name)
     }
@@ -258,11 +259,10 @@ def shown(node: ast.Constant | ast.JoinedStr) -> str:
 
 def gpu_options(rule: Rule, context: Context) -> Iterator[Finding]:
     """``parser.add_argument("--gpu")``: what a user types goes on being read; a note."""
-    for call in context.tree.calls:
+    adds = ("add_argument", "add_option", "option")
+    for call in context.tree.calls if not context.tree.called().keys().isdisjoint(adds) else ():
         name = call.func.attr if isinstance(call.func, ast.Attribute) else ""
-        if name in ("add_argument", "add_option", "option") and any(
-            isinstance(a, ast.Constant) and OPTION.fullmatch(str(a.value)) for a in call.args
-        ):
+        if name in adds and any(isinstance(a, ast.Constant) and OPTION.fullmatch(str(a.value)) for a in call.args):
             yield context.leave(rule, call, rule.reason, effect="none")
 
 

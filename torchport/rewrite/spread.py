@@ -25,7 +25,7 @@ def _spread_over_gpus(context: Context) -> set[ast.AST]:
         text = device_text(node)
         if text is not None and text.index and text.index.isdigit() and _is_place(context, node):
             numbers.setdefault(owner(context, node), set()).add(text.index)
-    for call in (*context.tree.calls_of("cuda"), *context.tree.calls_of("to")):
+    for call in (call for name in ("cuda", "to") for call in context.tree.called().get(name, ())):
         if isinstance(call.func, ast.Attribute) and call.func.attr in ("cuda", "to") and call.args:
             first = call.args[0]
             if isinstance(first, ast.Constant) and type(first.value) is int:
