@@ -158,7 +158,7 @@ def _decides_on_nccl(context: Context, node: ast.Compare) -> bool:
 
 
 def _groups(rule: Rule, context: Context) -> Iterator[Finding]:
-    """``dist.new_group(ranks, backend="nccl")``, and other calls that name NCCL."""
+    """``dist.new_group(ranks, backend="nccl")`` and its like; settings that name NCCL are a note of another rule."""
     for call in context.tree.calls:
         if context.named(call.func, *GROUP, "torchport.shim.new_group"):
             continue
@@ -166,7 +166,7 @@ def _groups(rule: Rule, context: Context) -> Iterator[Finding]:
         if context.named(call.func, NEW_GROUP):
             backend = call.args[2] if len(call.args) > 2 else backend
             yield from _new_group(rule, context, call, backend)
-        elif backend is not None and _is_nccl(context, backend):
+        elif backend is not None and "group" in dotted(call.func) and _is_nccl(context, backend):
             context.claimed.add(backend)
             yield context.leave(rule, call, LEAVE_OUT)
 

@@ -32,6 +32,7 @@ GLOO = "its processes talk over gloo, on the CPU; whether there is one for each 
 POSITION = "device_ids is given by position; name it, so that it can be told from the others"
 UNSEEN = "whether it is a list or None is not seen here; write shim.device_ids(number)"
 OTHER = "it is not seen whether this reaches DistributedDataParallel; if so, write shim.device_ids(number)"
+DOCKER = "it asks Docker for GPUs, and a machine with TPUs has none to give: leave it out there"
 OF_THE_CPU = "neither what is started nor what starts it speaks of a device: these are processes of the CPU"
 DDP = "torch.nn.parallel.DistributedDataParallel"
 ONE_BY_ONE = (
@@ -42,6 +43,8 @@ OF_A_DEVICE = (*GROUP, "torch.cuda.set_device", "torchport.shim.set_device", DDP
 """What a process calls that has a device of its own."""
 DEEP = 2
 """Calls that are followed from the function that a process runs."""
+VENDORS = ("cncl", "hccl", "mccl", "eccl", "bccl", "xccl", "flagcx")
+VENDOR = "its backend is that of another vendor's accelerator, which this branch serves"
 GPUS = pattern(r"gpu|device|cuda")
 DEVICE_WORDS = pattern(r"cuda|gpu|device|nccl|xla|tpu|accelerat|distributed|shim")
 OWN_SHARES = "this class shares the work out by itself, with self.{}: a TPU process has one device, and no list of them"
@@ -110,7 +113,12 @@ def _other_ids(rule: Rule, context: Context) -> Iterator[Finding]:
             if keyword.arg != "device_ids" or (isinstance(value, ast.Constant) and value.value is None):
                 continue
             if not context.named(call.func, *TAKE_IDS) and not _migrated(context, value):
-                yield context.leave(rule, value, OTHER)
+                yield context.leave(rule, value, DOCKER if _is_of_docker(context, call) else OTHER)
+
+
+def _is_of_docker(context: Context, call: ast.Call) -> bool:
+    found = context.qualify(call.func) if isinstance(call.func, ast.Name | ast.Attribute) else None
+    return found is not None and found.name.startswith("docker.")
 
 
 def _chosen(rule: Rule, context: Context, ids: ast.IfExp) -> Iterator[Finding]:
@@ -156,6 +164,7 @@ def data_parallel(rule: Rule, context: Context) -> Iterator[Finding]:
 
 def group_backend(rule: Rule, context: Context) -> Iterator[Finding]:
     """``"nccl" if dist.is_nccl_available() else "gloo"`` would ask the shim for "gloo" on a TPU."""
+    yield from _of_other_vendors(rule, context)
     for node in context.tree.every(ast.IfExp):
         test, body = node.test, node.body
         asks = isinstance(test, ast.Call) and context.named(test.func, "torch.distributed.is_nccl_available")
@@ -164,6 +173,17 @@ def group_backend(rule: Rule, context: Context) -> Iterator[Finding]:
             yield context.rewrite(rule, node, New(node, context.source(body), accelerator=False))
     if not context.spell.portable:
         yield from group_alone(rule, context)
+
+
+def _of_other_vendors(rule: Rule, context: Context) -> Iterator[Finding]:
+    """``init_process_group(backend="hccl")``, as in a branch for the accelerator of another vendor."""
+    if not any(name.encode() in context.text.bytes for name in VENDORS):
+        return
+    for call in context.calls(GROUP[0]):
+        backend = next((k.value for k in call.keywords if k.arg == "backend"), call.args[0] if call.args else None)
+        if isinstance(backend, ast.Constant) and str(backend.value).lower() in VENDORS:
+            context.claimed.add(call.func)
+            yield context.leave(rule, call, VENDOR, effect="none")
 
 
 def _reaches_group(context: Context, node: ast.expr) -> bool:

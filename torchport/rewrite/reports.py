@@ -34,10 +34,13 @@ MODULES = (
 BY_NAME = ("getattr", "hasattr", "setattr", "delattr")
 BY_DEVICE = ("torch.get_device_module", "torch._utils._get_device_module")
 NO_MODULE = "PyTorch/XLA has no device module; call what is needed of the shim"
+ASKS_TORCH = "it asks what this PyTorch has, and the answer is the same on every device"
 PROPERTIES = ("name", "total_memory", "multi_processor_count", "major", "minor")
 BUILDS_PACKAGE = "cuda-build-script"
 BUILDERS = ("setuptools", "distutils", "skbuild")
 OTHER_ERROR = "errors of a TPU have other words; decide what the program should do then"
+CUDA_SAYS = ("CUDA", "CUBLAS", "cuDNN")
+ERROR_WORDS = words(r"error|fail|invalid|illegal|_status_|not supported|no kernel|assert")
 SEARCHES = ("search", "match", "find", "startswith", "fullmatch")
 OTHER_VENDOR = "written-for-another-accelerator"
 VENDORS = (
@@ -120,7 +123,8 @@ def dynamic_access(rule: Rule, context: Context) -> Iterator[Finding]:
     for node, _ in context.uses(*MODULES):
         context.claimed.add(node)
         if isinstance(node.ctx, ast.Load) and not _truth(context, node):
-            yield context.leave(rule, node, rule.reason)
+            asked = _asks_what_there_is(context, node)
+            yield context.leave(rule, node, ASKS_TORCH if asked else rule.reason, effect="none" if asked else None)
     may = {*context.calls(*BY_DEVICE), *(call for name in BY_NAME for call in context.tree.called().get(name, ()))}
     for call in context.tree.calls if may else ():
         if call not in may:
@@ -129,6 +133,15 @@ def dynamic_access(rule: Rule, context: Context) -> Iterator[Finding]:
             yield context.leave(rule, call, rule.reason)
         elif context.target != "tpu" and _module_by_device(context, call):
             yield context.leave(rule, call, NO_MODULE, effect="error")
+
+
+def _asks_what_there_is(context: Context, node: ast.expr) -> bool:
+    """``hasattr(torch.cuda, "is_bf16_supported")``, and ``getattr`` of a literal whose value is only tested."""
+    call = context.tree.parents[node]
+    if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.args[:1] == [node]):
+        return False
+    named = len(call.args) > 1 and isinstance(call.args[1], ast.Constant)
+    return named and (call.func.id == "hasattr" or (call.func.id == "getattr" and _truth(context, call)))
 
 
 def _module_by_device(context: Context, call: ast.Call) -> bool:
@@ -200,12 +213,20 @@ def memory_text(rule: Rule, context: Context) -> Iterator[Finding]:
     for node in context.tree.strings:
         parent = context.tree.parents[node]
         text = str(node.value) if isinstance(node, ast.Constant) else ""
-        if "out of memory" not in text and not text.startswith(("CUDA", "CUBLAS", "cuDNN")):
+        if "out of memory" not in text and not (text.startswith(CUDA_SAYS) and _tells_an_error(context, node, text)):
             continue
         if isinstance(parent, ast.Compare) or (
             isinstance(parent, ast.Call) and isinstance(parent.func, ast.Attribute) and parent.func.attr in SEARCHES
         ):
             yield context.leave(rule, parent, rule.reason if "out of memory" in text else OTHER_ERROR)
+
+
+def _tells_an_error(context: Context, node: ast.expr, text: str) -> bool:
+    """Whether a text stands for an error: by its words, or held against one; ``"CUDA Version"`` is of nvidia-smi."""
+    if ERROR_WORDS.search(text):
+        return True
+    around = context.tree.ancestors(node)
+    return any(isinstance(n, ast.ExceptHandler) for n in around) or "str(" in context.source(around[0])  # type: ignore[arg-type]
 
 
 def other_backend(rule: Rule, context: Context) -> Iterator[Finding]:
