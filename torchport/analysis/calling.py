@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 from typing import TYPE_CHECKING
 
 from torchport.analysis import operations as ops
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from torchport.analysis.evaluate import Flow
 
 CALLERS = 6
+GIVEN = frozenset((*dir(builtins), "defaultdict", "OrderedDict", "deepcopy"))
+"""Functions of Python whose results are known: most names that are called are none."""
 DTYPES: dict[str, Dtype] = {
     "bool": "bool", "long": "int", "int64": "int", "int": "int", "int32": "int", "uint8": "int", "float": "float",
     "float32": "float", "half": "float", "float16": "float", "bfloat16": "float", "float64": "double",
@@ -157,16 +160,25 @@ def dtype_of(flow: Flow, node: ast.Call, name: str) -> Dtype:
 def _function(flow: Flow, node: ast.Call, function: ast.Name) -> Value:
     """A call of a plain name: a builtin, a class or function of the file, a model, or something unknown."""
     arguments = [flow.value(a) for a in node.args]
+    if function.id in GIVEN and (given := _given(flow, node, function.id, arguments)) is not None:
+        return given
+    if (definition := flow.runs.get(node)) is not None:
+        found = returned(flow, definition)
+        return found if found.kind != "unknown" else called(flow, node)
+    for owner in flow.modules:
+        if owner.name == function.id:
+            return MODEL
+    return called(flow, node)
+
+
+def _given(flow: Flow, node: ast.Call, name: str, arguments: list[Value]) -> Value | None:
+    """What a builtin gives, and None for one that may be a name of the file as well."""
     first = arguments[0] if arguments else UNKNOWN
-    match function.id:
+    match name:
         case "float" | "int" | "bool" | "len" | "round" if first.is_tensor or first.origin == "data":
-            return READ if function.id != "len" else NUMBER
+            return READ if name != "len" else NUMBER
         case "float" | "int" | "len" | "isinstance" | "hasattr" | "range" | "bool" | "id" | "ord" | "hash":
-            return (
-                sequence(Value("number", origin="loop"))
-                if function.id == "range"
-                else Value("number", origin=first.origin)
-            )
+            return sequence(Value("number", origin="loop")) if name == "range" else Value("number", origin=first.origin)
         case "str" | "repr" | "format" | "type":
             return TEXT
         case "list" | "tuple" | "sorted" | "set" | "reversed":
@@ -174,7 +186,7 @@ def _function(flow: Flow, node: ast.Call, function: ast.Name) -> Value:
         case "sum":
             return element(first)
         case "max" | "min" | "abs" | "pow":
-            return join(arguments) if len(arguments) != 1 or function.id == "abs" else element(first)
+            return join(arguments) if len(arguments) != 1 or name == "abs" else element(first)
         case "dict" | "defaultdict" | "OrderedDict":
             return Value("dict")
         case "print" | "setattr":
@@ -185,12 +197,7 @@ def _function(flow: Flow, node: ast.Call, function: ast.Name) -> Value:
             return UNKNOWN
         case "deepcopy":
             return first
-    if (definition := flow.runs.get(node)) is not None:
-        found = returned(flow, definition)
-        return found if found.kind != "unknown" else called(flow, node)
-    if any(function.id == owner.name for owner in flow.modules):
-        return MODEL
-    return called(flow, node)
+    return None
 
 
 def called(flow: Flow, node: ast.Call) -> Value:

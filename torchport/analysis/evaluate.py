@@ -74,7 +74,19 @@ class Flow(Evidence):
         if depth > DEPTH:
             self._cut.append(node)
             return UNKNOWN
-        found = self._search(node, find, depth)
+        if depth == 0:
+            self._made.clear()
+        self._open[node] = depth
+        self._work += 1
+        around, self._rests_on = self._rests_on, DEPTH
+        found = find(node)
+        del self._open[node]
+        if self._rests_on >= depth or self._work > ENOUGH:
+            self._known[node] = found
+            self._made.append(node)
+            self._rests_on = around
+        elif self._rests_on > around:
+            self._rests_on = around
         return self._again(node, find) if self._cut and depth == 0 else found
 
     def _again(self, node: N, find: Callable[[N], Value]) -> Value:
@@ -92,22 +104,6 @@ class Flow(Evidence):
         for statement in self.assignments.get(function, ()):
             self.value(statement.value)
         return self.once(node, find)
-
-    def _search(self, node: N, find: Callable[[N], Value], depth: int) -> Value:
-        if depth == 0:
-            self._made.clear()
-        self._open[node] = depth
-        self._work += 1
-        around, self._rests_on = self._rests_on, DEPTH
-        found = find(node)
-        del self._open[node]
-        if self._rests_on >= depth or self._work > ENOUGH:
-            self._known[node] = found
-            self._made.append(node)
-            self._rests_on = around
-        else:
-            self._rests_on = min(around, self._rests_on)
-        return found
 
     def by_use(self, home: Scope, name: str) -> Value | None:
         """What the uses of a name show, kept unless it rests on a value that is being looked for."""
@@ -278,7 +274,7 @@ class Flow(Evidence):
         places: list[tuple[int, int]] = []
         node: ast.expr = target
         parent = self.tree.parents[target]
-        while isinstance(parent, ast.Tuple | ast.List):
+        while isinstance(parent, (ast.Tuple, ast.List)):
             places.append((parent.elts.index(node), len(parent.elts)))
             if any(isinstance(e, ast.Starred) for e in parent.elts):
                 places[-1] = (-100, 0)
@@ -324,7 +320,7 @@ class Flow(Evidence):
         """Whether an index is a tensor of bools, for certain."""
         if isinstance(node, ast.Tuple):
             return any(map(self.is_mask, node.elts))
-        if not isinstance(node, ast.Name | ast.Call | ast.UnaryOp | ast.Compare):
+        if not isinstance(node, (ast.Name, ast.Call, ast.UnaryOp, ast.Compare)):
             return False
         value = self.value(node)
         return value.kind == "tensor" and value.sure and value.dtype == "bool"

@@ -98,7 +98,7 @@ class Evidence(Index):
     def _is_turn(self, binding: Binding) -> bool:
         """Whether a name is what a loop gets in each turn: moved to the device there, it comes from the host."""
         parent = self.tree.parents.get(binding.node)
-        while isinstance(parent, ast.Tuple | ast.List):
+        while isinstance(parent, (ast.Tuple, ast.List)):
             parent = self.tree.parents.get(parent)
         return isinstance(parent, ast.For)
 

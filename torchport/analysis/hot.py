@@ -66,10 +66,10 @@ class Heats:
         child = node
         found: Heat | None = None
         while found is None:
-            if child in known:
-                found = known[child]
-                break
             if isinstance(child, ast.stmt):
+                found = known.get(child)
+                if found is not None:
+                    break
                 passed.append(child)
             parent = parents.get(child)
             if parent is None:

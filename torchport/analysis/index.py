@@ -13,6 +13,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 ARRAY_LIBRARIES = frozenset(("numpy", "pandas", "cv2", "PIL", "jax", "cupy", "scipy", "sklearn", "tensorflow"))
+DEFINED = frozenset(("import", "def", "class"))
 REGISTERS = ("register_buffer", "register_parameter", "add_module", "register_module")
 
 
@@ -67,6 +68,13 @@ class Index:
         names = dict.fromkeys(definition.name for definition in self.tree.definitions)
         every = ((call, own_function(self.tree, call)) for name in names for call in called.get(name, ()))
         return {call: function for call, function in every if function is not None}
+
+    def is_defined(self, node: ast.expr) -> bool:
+        """Whether ``node`` is what is imported, or functions and classes of the file alone: for certain no tensor."""
+        if node.__class__ is not ast.Name:
+            return node.__class__ is ast.Attribute and qualify(self.tree, node) is not None
+        home = scope_of(self.tree, node).find(node.id)
+        return home is not None and all(binding.kind in DEFINED for binding in home.names[node.id])
 
     def class_of(self, node: ast.expr) -> ast.ClassDef | None:
         """The class in whose method ``node`` is ``self``."""

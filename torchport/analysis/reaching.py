@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+from operator import itemgetter
 
 from torchport.analysis.scopes import FUNCTIONS, Binding, Scope, Tree, walk
 
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
+_PLACE = itemgetter(0)
 BLOCKS = ("body", "orelse", "finalbody", "handlers")
 
 
@@ -35,17 +37,19 @@ def reaching(tree: Tree, use: ast.expr, bindings: list[Binding]) -> list[Binding
     statement = tree.statement(use)
     path = [statement, *tree.ancestors(statement)]
     around = set(path)
+    at = _position(statement)
     found: list[Binding] = []
     later: list[tuple[Binding, ast.AST]] = []
     settled: ast.AST | None = None
     homes: list[ast.stmt] = []
-    ordered = sorted(bindings, key=lambda b: _position(b.node))
-    for binding in reversed(ordered):
+    placed = [(_position(binding.node), binding) for binding in bindings]
+    placed.sort(key=_PLACE)
+    for place, binding in reversed(placed):
         home = _statement(tree, binding.node)
-        if home is statement or _position(binding.node) > _position(statement):
+        if home is statement or place > at:
             later.append((binding, home or binding.node))
             continue
-        if home is not None and any(_replaces(tree, other, home) for other in homes):
+        if homes and home is not None and any(_replaces(tree, other, home) for other in homes):
             continue
         found.append(binding)
         if home is None or _always(tree, home, path, around):
@@ -56,10 +60,10 @@ def reaching(tree: Tree, use: ast.expr, bindings: list[Binding]) -> list[Binding
         if branch is not None and _always(tree, branch, path, around):
             settled = branch
             break
-    for binding, place in later:
+    for binding, start in later:
         if settled is None or any(
             isinstance(n, LOOPS) and n in around and settled is not n and n not in tree.ancestors(settled)
-            for n in tree.ancestors(place)
+            for n in tree.ancestors(start)
         ):
             found.append(binding)
     return found

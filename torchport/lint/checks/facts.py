@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cached_property
 
 from torchport.analysis.evaluate import Flow
 from torchport.analysis.hot import Heat, Heats
@@ -31,6 +32,11 @@ class Facts:
         """Places with numbers that may be others in each step, once a check has asked for them."""
         self.unsteady: dict[object, bool] = {}
         """Whether a name, or an attribute of a class, may be a number that changes, by its form alone."""
+
+    @cached_property
+    def indexed(self) -> list[ast.Subscript]:
+        """Subscripts without those of types, ``Optional[int]``."""
+        return [node for node in self.tree.every(ast.Subscript) if not self.flow.is_defined(node.value)]
 
     def named(self, *names: str) -> list[ast.Call]:
         """Calls whose last part is one of ``names``."""

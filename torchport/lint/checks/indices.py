@@ -62,7 +62,7 @@ def _names(known: Facts, parts: list[ast.expr]) -> frozenset[object]:
 
 def _subscripts(context: Context, known: Facts) -> Iterator[tuple[ast.expr, list[ast.expr]]]:
     """Indices of tensors whose numbers may be others in each step, and these numbers."""
-    for node in context.tree.every(ast.Subscript):
+    for node in known.indexed:
         if _fixed(node.slice):
             continue
         parts = [*_bounds(node.slice)]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from torchport.analysis.operations import BOOLEAN
 from torchport.lint.checks.facts import Facts, facts, report
-from torchport.lint.checks.selections import is_mask_index
+from torchport.lint.checks.selections import has_mask, is_mask_index
 from torchport.lint.checks.spelling import torch_name
 from torchport.model import Finding, Rule
 from torchport.rewrite.context import Context, New
@@ -18,8 +18,10 @@ ELEMENTWISE = BOOLEAN - {"any", "all", "isin", "BoolTensor"}
 def mask_writes(rule: Rule, context: Context) -> Iterator[Finding]:
     """``x[mask] = value``: masked_fill_, torch.where, or the shim, which asks the running program what the index is."""
     known = facts(context)
-    for node in context.tree.every(ast.Subscript):
-        if not isinstance(node.ctx, ast.Store) or not known.heat(node) or not is_mask_index(known, node):
+    for node in known.indexed:
+        if not isinstance(node.ctx, ast.Store) or not has_mask(known, node):
+            continue
+        if not known.heat(node) or not is_mask_index(known, node):
             continue
         statement = context.tree.parents[node]
         if isinstance(statement, ast.Assign) and len(statement.targets) == 1:

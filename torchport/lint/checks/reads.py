@@ -83,7 +83,7 @@ def _attribute(call: ast.Call) -> str:
 
 
 def _implicit(rule: Rule, context: Context, known: Facts, call: ast.Call, argument: ast.expr) -> Iterator[Finding]:
-    if known.heat(call) and wanted(known.value(argument)):
+    if not isinstance(argument, ast.Constant) and known.heat(call) and wanted(known.value(argument)):
         yield report(rule, context, call)
 
 

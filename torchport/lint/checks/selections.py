@@ -70,16 +70,16 @@ def one_hot(rule: Rule, context: Context) -> Iterator[Finding]:
 def mask_reads(rule: Rule, context: Context) -> Iterator[Finding]:
     """``x[mask]`` where the mask is a tensor of bools."""
     known = facts(context)
-    for node in context.tree.every(ast.Subscript):
+    for node in known.indexed:
         if not isinstance(node.ctx, ast.Load) or moved_after(context.tree, node):
             continue
-        if _has_mask(node) and known.heat(node) and is_mask_index(known, node):
+        if has_mask(known, node) and known.heat(node) and is_mask_index(known, node):
             yield report(rule, context, node)
 
 
 def is_mask_index(known: Facts, node: ast.Subscript) -> bool:
     """Whether a tensor is indexed by a tensor of bools."""
-    if not _has_mask(node):
+    if not has_mask(known, node):
         return False
     indices = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
     if known.value(node.value).where == "host" or known.value(node.value).kind not in ("tensor", "output", "unknown"):
@@ -88,16 +88,16 @@ def is_mask_index(known: Facts, node: ast.Subscript) -> bool:
     return any(v.kind == "tensor" and v.dtype == "bool" and v.where != "host" for v in values)
 
 
-def _has_mask(node: ast.Subscript) -> bool:
-    """A cheap look before values are asked for."""
+def has_mask(known: Facts, node: ast.Subscript) -> bool:
+    """A cheap look before values are asked for: whether a part of an index may be a tensor."""
     indices = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-    return any(map(_may_be_mask, indices))
+    return any(_may_be_mask(known, index) for index in indices)
 
 
-def _may_be_mask(node: ast.expr) -> bool:
+def _may_be_mask(known: Facts, node: ast.expr) -> bool:
     if isinstance(node, ast.UnaryOp):
         return not isinstance(node.operand, ast.Constant)
-    return isinstance(node, MASKS)
+    return isinstance(node, MASKS) and not known.flow.is_defined(node)
 
 
 def _on_tensor(context: Context, known: Facts, call: ast.Call) -> bool:
