@@ -12,15 +12,9 @@ from torchport.analysis.operations import ARRAYS_OR_TENSORS, ONLY_MODELS, ONLY_T
 from torchport.analysis.reaching import scope_of
 from torchport.analysis.scopes import Binding, Scope, walk
 from torchport.analysis.values import HOST_BATCH, MODEL, ON_DEVICE, ON_HOST, TENSOR, Value
-from torchport.lazy import words
+from torchport.analysis.wording import is_like_model, is_mover
 
 COMPARISONS = (ast.Is, ast.IsNot, ast.In, ast.NotIn)
-LIKE_MODEL = words(r"(^|_)(model|net|network|encoder|decoder|unet|transformer|generator|discriminator|module)$")
-"""What a parameter that is called is most likely; it makes a loop one of steps, and a result most likely a tensor."""
-
-
-MOVER = words(r"^_?(move_)?(data_|batch_|tensors?_)?to_(cuda|gpu|device)$|^move_to(_device)?$|^cuda_?ize$")
-"""Functions of programs that move what they are given to the device and give it back."""
 
 
 class Evidence(Index):
@@ -42,7 +36,7 @@ class Evidence(Index):
                 moves = moves or (first.attr in ("to", "cuda") and called)
                 found = found or self._by_attribute(first.attr, called)
             elif isinstance(parent, ast.Call) and parent.func is node:
-                return Value("model", sure=False) if LIKE_MODEL.search(name) else None
+                return Value("model", sure=False) if is_like_model(name) else None
             elif found is None and self._handed_to_torch(node):
                 found = TENSOR
         if moves and any(self._is_turn(binding) for binding in home.names[name]):
@@ -54,12 +48,12 @@ class Evidence(Index):
         """Names that are moved to the device under the same name, ``x = x.cuda()``, outside of any ``forward``."""
         found: dict[tuple[Scope | None, str], list[ast.Name]] = {}
         called = self.tree.called()
-        movers = [name for name in called if MOVER.search(name)]
+        movers = [name for name in called if is_mover(name)]
         for call in (call for name in ("cuda", "to", *movers) for call in called.get(name, ())):
             func = call.func
             if isinstance(func, ast.Attribute) and func.attr in ("cuda", "to") and isinstance(func.value, ast.Name):
                 moved = [func.value] if func.attr == "cuda" or _names_device(call) else []
-            elif MOVER.search((chain(func) or [""])[-1]):
+            elif is_mover((chain(func) or [""])[-1]):
                 moved = [argument for argument in call.args if isinstance(argument, ast.Name)]
             else:
                 continue

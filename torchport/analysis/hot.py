@@ -13,24 +13,12 @@ from torchport.analysis.loops import OPTIMIZER, SCHEDULER
 from torchport.analysis.names import chain
 from torchport.analysis.reaching import LOOPS
 from torchport.analysis.scopes import FUNCTIONS, Scope, walk
-from torchport.lazy import pattern, words
+from torchport.analysis.wording import is_host_class, is_host_function, is_rare
 
 Heat = Literal["", "computes", "step"]
 STEPS = frozenset(("forward", "training_step", "validation_step", "compute_loss", "train_step", "training_losses"))
 TESTS = frozenset(("simple_test", "aug_test", "forward_test"))
 """Methods of detectors and segmenters that give their result as arrays."""
-HOST_FUNCTION = pattern(
-    r"^(__\w+__|extra_repr|reset|(on_)?(train|validation|test)?_?epoch_end\w*|test_\w+|main|cli|_?(init|collate|load|save|plot|draw|show|"
-    r"visuali[sz]e|export|convert|preprocess|read|write|parse|dump|download|setup|build|make|create|profile|"
-    r"run|infer|onnx|resize|resample|filter|benchmark|summary|summarize|report|reset|get_args|from_pretrained|state_dict|worker|demo|compute_on_dataset|"
-    r"print|log_results)(_\w+)?|\w+_init_?|predict(?!_step)(_\w+)?|forward_on_instances?|"
-    r"(\w+_)?(tensor_?(2|to_?)|to_)(np|numpy|nd_?array|array|list|pil|image|img)s?)$"
-)
-HOST_CLASS = pattern(r"(Dataset|Sampler|TestCase|Transform|Collat\w*|Augment\w*|Logger|Tokenizer|Processor|Meter)$")
-RARE_NAME = words(
-    r"(^|_)(debug|verbose|is_log\w*|log_(this|now|step)|should_(log|print|eval|save)|do_log|print_freq|"
-    r"dnn|coreml|paddle|openvino|tensorrt|tflite|ncnn|xml|last_batch|is_last|first|sanity|dry_run|profil\w+|scripting|tracing|onnx|export\w*|\w*exportable|need_update|display)($|_)",
-)
 OTHER_DEVICES = frozenset(("mps", "cpu", "npu", "xpu", "hpu", "meta"))
 SIGNS = frozenset(("backward", "manual_backward", "training_step", "autograd"))
 HOLD_MODELS = frozenset(("module", "values", "indices"))
@@ -155,15 +143,15 @@ class Heats:
                     return not any(isinstance(op, ast.NotEq | ast.NotIn) for op in operators)
                 if ABNORMAL & _called_names(test):
                     return True
-                return any(RARE_NAME.search(part) for part in chain(getattr(test, "func", test)))
+                return any(is_rare(part) for part in chain(getattr(test, "func", test)))
             case ast.Name():
-                if RARE_NAME.search(test.id):
+                if is_rare(test.id):
                     return True
                 if deep:
                     values = self.flow.made_by(test)
                     return bool(values) and all(self.rare_test(v, False) for v in values)
             case ast.Attribute():
-                return bool(RARE_NAME.search(test.attr))
+                return is_rare(test.attr)
         return False
 
     def function(self, node: Function) -> Heat:
@@ -182,7 +170,7 @@ class Heats:
         if any((chain(d) or [""])[-1] == "script_if_tracing" for d in node.decorator_list):
             return ""
         if isinstance(owner, ast.ClassDef):
-            if HOST_CLASS.search(owner.name) or any(HOST_CLASS.search((chain(b) or [""])[-1]) for b in owner.bases):
+            if is_host_class(owner.name) or any(is_host_class((chain(b) or [""])[-1]) for b in owner.bases):
                 return ""
             if node.name in STEPS and (owner in self.flow.modules or node.name != "forward" or _is_autograd(owner)):
                 return "step"
@@ -195,7 +183,7 @@ class Heats:
         if heats:
             most = max(heats, key=("", "computes", "step").index)
             return "" if most == "computes" and self._holds_loop(node) else most
-        if HOST_FUNCTION.search(node.name) or self._holds_loop(node):
+        if is_host_function(node.name) or self._holds_loop(node):
             return ""
         if (
             isinstance(owner, ast.Module | ast.ClassDef)
@@ -316,7 +304,7 @@ class Heats:
                     if (function := self.tree.function(parent)) is not None:
                         around.add(function)
                     break
-                if isinstance(parent, FUNCTIONS) and not (parent in around or HOST_FUNCTION.search(parent.name)):
+                if isinstance(parent, FUNCTIONS) and not (parent in around or is_host_function(parent.name)):
                     owner = self.tree.parents[parent]
                     is_forward = isinstance(owner, ast.ClassDef) and owner in modules and parent.name == "forward"
                     if parent not in self._stepping and not is_forward:
@@ -382,7 +370,7 @@ def _mostly(test: ast.expr) -> bool:
             return _wide(rest)
         case ast.UnaryOp(op=ast.Not()):
             asked = test.operand.func if isinstance(test.operand, ast.Call) else test.operand
-            return any(RARE_NAME.search(part) for part in chain(asked))
+            return any(is_rare(part) for part in chain(asked))
         case ast.Compare(ops=[ast.NotEq() | ast.Gt()]):
             test = test.left
     return isinstance(test, ast.BinOp) and isinstance(test.op, ast.Mod)

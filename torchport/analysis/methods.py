@@ -23,7 +23,6 @@ from torchport.analysis.values import (
     parts,
     sequence,
 )
-from torchport.lazy import words
 
 if TYPE_CHECKING:
     from torchport.analysis.evaluate import Flow
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 
 TRANSFORMS = ("torchaudio.", "torchvision.transforms.")
 """Modules that prepare data: that one is called makes no step."""
-COMPUTING = words(r"encod|decod|embed|forward|feature|logits|project")
+COMPUTING = ("encod", "decod", "embed", "forward", "feature", "logits", "project")
 """Methods of a module that is not seen which most likely give tensors; another, as ``test``, may give numbers."""
 
 
@@ -160,7 +159,7 @@ def _model_method(flow: Flow, node: ast.Call, func: ast.Attribute, name: str) ->
             return sequence(MODEL)
         case "forward":
             return Value("output", "device")
-    if COMPUTING.search(name):
+    if any(part in name.lower() for part in COMPUTING):
         return Value("output", "device", sure=False)
     return calling.called(flow, node)
 

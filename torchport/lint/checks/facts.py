@@ -10,11 +10,8 @@ from torchport.analysis.evaluate import Flow
 from torchport.analysis.hot import Heat, Heats
 from torchport.analysis.scopes import FUNCTIONS, Tree
 from torchport.analysis.values import UNKNOWN, Origin, Value
-from torchport.lazy import pattern
 from torchport.model import Effect, Finding, Rule
 from torchport.rewrite.context import Context
-
-TEST_FILE = pattern(r"(^|/)(test_[^/]*|[^/]*_test|conftest)\.py$")
 
 
 class Facts:
@@ -22,7 +19,7 @@ class Facts:
 
     def __init__(self, tree: Tree, path: str = "", loaded: frozenset[str] = frozenset()) -> None:
         self.tree = tree
-        self.is_test = TEST_FILE.search(path) is not None and any(map(_tests, (*tree.definitions, *tree.imports)))
+        self.is_test = _is_test_file(path) and any(map(_tests, (*tree.definitions, *tree.imports)))
         self.flow = Flow(tree)
         self.heats = Heats(self.flow, loaded)
         self._heat: dict[ast.AST, Heat] = {}
@@ -68,6 +65,11 @@ class Facts:
 
     def _trains(self, loop: ast.AST) -> bool:
         return any(loop in self.tree.ancestors(call) for call in self.named("backward"))
+
+
+def _is_test_file(path: str) -> bool:
+    name = path.rpartition("/")[2]
+    return name == "conftest.py" or name.endswith("_test.py") or (name.startswith("test_") and name.endswith(".py"))
 
 
 def _tests(node: ast.AST) -> bool:
