@@ -60,11 +60,9 @@ def reaching(tree: Tree, use: ast.expr, bindings: list[Binding]) -> list[Binding
         if branch is not None and _always(tree, branch, path, around):
             settled = branch
             break
+    loops = [n for n in path if isinstance(n, LOOPS) and n is not settled] if later and settled is not None else []
     for binding, start in later:
-        if settled is None or any(
-            isinstance(n, LOOPS) and n in around and settled is not n and n not in tree.ancestors(settled)
-            for n in tree.ancestors(start)
-        ):
+        if settled is None or any(n in tree.ancestors(start) and n not in tree.ancestors(settled) for n in loops):
             found.append(binding)
     return found
 
