@@ -34,7 +34,7 @@ STAYS = tuple(
 LAUNCHES = pattern(rb"@(?:triton|helion)\b|\b(?:triton|helion|cuda)\.(?:jit|kernel)\b|\bfrom[ \t]+(?:triton|helion)\b")
 DEEP = pattern(rb"[(\[{]{40}")
 """Brackets so deep are left to the processes that may die of them."""
-CALLED = pattern(rb"(?<![\w.])(?<!def )([a-z_]\w{4,})\(")
+CALLED = pattern(rb"\b(?<!\.)(?<!def )([a-z_]\w{4,}+)\(")
 """A call of a plain name that is not one of a short builtin."""
 UNINDENTED = pattern(rb"\n[^\s#)\]}]")
 
