@@ -9,7 +9,8 @@ from torchport.analysis.wording import is_host_class, is_host_function, is_like_
 HOST = (
     "main save _save save_images __len__ on_train_epoch_end epoch_end_hook test_loss worker_init reset_x_init_ __init"
 )
-SEVERAL_WORDS = "predict predict_all to_np img_tensor_to_images forward_on_instance compute_on_dataset visualise_mask get_args_parser from_pretrained"
+PREDICTING = "predict predict_all to_np img_tensor_to_images forward_on_instance"
+SEVERAL_WORDS = "compute_on_dataset visualise_mask get_args_parser from_pretrained"
 OFTEN = "predict_step predict_ to_host _to_np saved save_ get_loss mains test_ ____ _init_ domain on_train_end loadall"
 RARE = "debug is_Debug is_logging profiling not_exportable exportable_x onnx_export should_log_now"
 USUAL = "profil debugger logs unverbose log_that"
@@ -17,7 +18,7 @@ MOVERS = "to_cuda _move_data_to_gpu move_to move_to_device cuda_ize cudaize tens
 OTHERS = "into_cuda _move_to to cuda to_host move_data"
 
 
-@pytest.mark.parametrize("name", [*HOST.split(), *SEVERAL_WORDS.split()])
+@pytest.mark.parametrize("name", [*HOST.split(), *PREDICTING.split(), *SEVERAL_WORDS.split()])
 def test_functions_that_run_seldom_or_prepare_data(name: str) -> None:
     assert is_host_function(name)
 
