@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from torchport.analysis.arguments import ASKED
 from torchport.analysis.devices import NAMED, Key, Use, key_of
-from torchport.analysis.groups import SPLICED, TESTS, grouped
+from torchport.analysis.groups import SPLICED, TESTS, Groups, Members, grouped
 from torchport.analysis.held import hold_with_others
 from torchport.analysis.names import chain, line_mark
 from torchport.analysis.uses import find_uses, odd_texts
@@ -87,6 +87,7 @@ def _grouped(rule: Rule, context: Context, uses: list[Use]) -> Iterator[Finding]
             use.role, use.reason = "fixed", SPREAD
     groups, members = grouped(context.tree, context.original, uses, context.signatures)
     sinks = {groups.find(key) for key in device_sinks(context)}
+    _stay_with_libraries(context, groups, members, sinks)
     if context.project.held:
         hold_with_others(context.tree, context.path, groups, members, context.project.held)
     names: dict[Key | int, set[str]] = {name: set() for name in members}
@@ -148,9 +149,9 @@ def _taken_elsewhere(context: Context, use: Use) -> bool:
 
 def device_sinks(context: Context) -> Iterator[Key]:
     """Variables and attributes that the file uses as a device: ``.to(d)``, ``device=d``, ``torch.device(d)``."""
-    tree = context.tree
+    tree, foreign = context.tree, {*_foreign_calls(context)}
     for call in tree.calls:
-        for keyword in call.keywords:
+        for keyword in call.keywords if call not in foreign else ():
             if keyword.arg in SINKS and (key := key_of(tree, keyword.value, tree.scopes[call])):
                 yield key
     for call in tree.called().get("to", ()):
@@ -161,6 +162,23 @@ def device_sinks(context: Context) -> Iterator[Key]:
         for node in call.args[:1]:
             if key := key_of(tree, node, tree.scopes[call]):
                 yield key
+
+
+def _foreign_calls(context: Context) -> Iterator[ast.Call]:
+    """Calls of libraries that are not built on PyTorch's devices."""
+    for name in context.resolved:
+        if name.partition(".")[0] in NOT_TORCH:
+            yield from context.calls(name)
+
+
+def _stay_with_libraries(context: Context, groups: Groups, members: Members, sinks: set[Key]) -> None:
+    """A device text that only such a library is given, through names and attributes, stays as one beside it does."""
+    for call in _foreign_calls(context):
+        for argument in (*call.args, *(k.value for k in call.keywords)):
+            key = key_of(context.tree, argument, context.tree.scopes[call])
+            found = groups.find(key) if key is not None else None
+            for use in members.get(found, ()) if found is not None and found not in sinks else ():
+                use.role, use.reason = "fixed", FOREIGN
 
 
 def _group(rule: Rule, context: Context, group: list[Use], proved: bool, names: set[str]) -> list[Finding]:

@@ -27,6 +27,8 @@ EXTENSION = pattern(r"\w_cuda$|^cuda_\w|_cuda_\w")
 """Modules and functions that a project builds for CUDA: ``fused_adam_cuda``."""
 HAS_ONE = words(r"^_?(has|have|with|is)_\w*cuda_(ext|kernel|op|plugin|hash|lib|impl)")
 KERNELS = pattern(r"(^|[._])(kernels?|helion|triton\w*)(\.|$)|\w_cuda$")
+OF_CUDNN = ("torch.cudnn_", "torch._C._cudnn")
+"""Operators of PyTorch itself that exist for CUDA alone."""
 NO_KERNELS = ("gpytorch", "botorch", "sklearn", "GPy")
 """Libraries whose kernels are functions of statistics."""
 GIVES_ITEMS = ("__getitem__", "__getitems__", "__iter__")
@@ -341,7 +343,7 @@ def _takes_kernel(context: Context, node: ast.AST, names: re.Pattern[str]) -> bo
 def _is_kernel(context: Context, name: str, written: ast.expr, names: re.Pattern[str]) -> bool:
     """Whether something that is imported is a kernel, by its name, the one that it has here, or its module."""
     if name.startswith(("torch.", *NO_KERNELS)):
-        return False
+        return name.startswith(OF_CUDNN)
     here, module = chain(written)[-1], name.rpartition(".")[0]
     by_name = names.search(name) or names.search(here) or COMPILED.search(name) or KERNELS.search(module)
     return bool(by_name) or _is_kernel_of_project(context, name)
