@@ -19,15 +19,19 @@ def block_of(tree: Tree, node: ast.stmt) -> list[ast.stmt]:
 
 
 def removal(tree: Tree, text: Text, node: ast.stmt, *, gone: tuple[ast.stmt, ...] = ()) -> Edit:
-    """Takes ``node`` out with its line; ``pass`` stays where a block or a comment needs a statement there.
+    """Takes ``node`` out with its line, a comment behind it left; ``pass`` stays where a block needs a statement there.
 
     ``gone`` are other statements that are taken out together with it.
     """
     start, end = text.span(node)
     line_start = text.starts[node.lineno - 1]
-    alone = not text.bytes[line_start:start].strip() and not text.bytes[end : text.line_end(end)].strip()
+    behind = text.bytes[end : text.line_end(end)].lstrip()
+    first = not text.bytes[line_start:start].strip()
+    alone = first and not behind
     block = block_of(tree, node)
     emptied = all(other is node or other in gone for other in block) and not isinstance(tree.parents[node], ast.Module)
+    if first and behind.startswith(b"#") and not (emptied and node is block[0]):
+        return Edit(start, text.line_end(end) - len(behind), "")
     if not alone or (emptied and node is block[0]):
         return Edit(start, end, "pass")
     after = text.line(end)
