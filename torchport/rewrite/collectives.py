@@ -14,12 +14,12 @@ from torchport.rewrite.context import Context, New
 from torchport.rewrite.cst import change_call, keyword_of, with_keyword
 from torchport.rewrite.guards import decided
 from torchport.rewrite.precision import starred
+from torchport.rewrite.spread import GROUPS
 from torchport.rewrite.statements import replacement
 
 if TYPE_CHECKING:
     import libcst as cst
 
-GROUP = ("torch.distributed.init_process_group", "torchport.shim.init_process_group")
 GET_BACKEND = "torch.distributed.get_backend"
 NEW_GROUP = "torch.distributed.new_group"
 MESHES = (
@@ -128,7 +128,7 @@ def _settings(context: Context) -> set[str]:
 
 
 def _group_calls(tree: Tree) -> list[ast.Call]:
-    return [call for call in tree.calls if (name := qualify(tree, call.func)) is not None and name.name in GROUP]
+    return [call for call in tree.calls if (name := qualify(tree, call.func)) is not None and name.name in GROUPS]
 
 
 def _asks_group(rule: Rule, context: Context, node: ast.Compare, named: list[ast.expr]) -> Finding:
@@ -160,7 +160,7 @@ def _decides_on_nccl(context: Context, node: ast.Compare) -> bool:
 def _groups(rule: Rule, context: Context) -> Iterator[Finding]:
     """``dist.new_group(ranks, backend="nccl")`` and its like; settings that name NCCL are a note of another rule."""
     for call in context.tree.calls:
-        if context.named(call.func, *GROUP, "torchport.shim.new_group"):
+        if context.named(call.func, *GROUPS, "torchport.shim.new_group"):
             continue
         backend = next((k.value for k in call.keywords if k.arg == "backend"), None)
         if context.named(call.func, NEW_GROUP):

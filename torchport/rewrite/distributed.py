@@ -11,7 +11,6 @@ from torchport.analysis.parts import word_of
 from torchport.analysis.scopes import FUNCTIONS, dotted
 from torchport.lazy import pattern
 from torchport.model import Finding, Rule
-from torchport.rewrite.collectives import GROUP
 from torchport.rewrite.context import Context, New
 from torchport.rewrite.cst import change_call, keyword_of, with_value
 from torchport.rewrite.precision import starred
@@ -23,6 +22,7 @@ from torchport.rewrite.processes import (
     spawn_alone,
     touched_before_launch,
 )
+from torchport.rewrite.spread import GROUPS
 
 if TYPE_CHECKING:
     import libcst as cst
@@ -39,7 +39,7 @@ ONE_BY_ONE = (
     "it starts a process for a device by itself: each then sees the whole of the machine, or one device alone; start "
     "them together, with shim.launch(function, args=...)"
 )
-OF_A_DEVICE = (*GROUP, "torch.cuda.set_device", "torchport.shim.set_device", DDP)
+OF_A_DEVICE = (*GROUPS, "torch.cuda.set_device", "torchport.shim.set_device", DDP)
 """What a process calls that has a device of its own."""
 DEEP = 2
 """Calls that are followed from the function that a process runs."""
@@ -179,7 +179,7 @@ def _of_other_vendors(rule: Rule, context: Context) -> Iterator[Finding]:
     """``init_process_group(backend="hccl")``, as in a branch for the accelerator of another vendor."""
     if not any(name.encode() in context.text.bytes for name in VENDORS):
         return
-    for call in context.calls(GROUP[0]):
+    for call in context.calls(GROUPS[0]):
         backend = next((k.value for k in call.keywords if k.arg == "backend"), call.args[0] if call.args else None)
         if isinstance(backend, ast.Constant) and str(backend.value).lower() in VENDORS:
             context.claimed.add(call.func)
@@ -189,14 +189,14 @@ def _of_other_vendors(rule: Rule, context: Context) -> Iterator[Finding]:
 def _reaches_group(context: Context, node: ast.expr) -> bool:
     """Whether a choice goes to init_process_group and nowhere else, at once or through a variable."""
     around = context.tree.ancestors(node)[:2]
-    if any(isinstance(n, ast.Call) and context.named(n.func, *GROUP) for n in around):
+    if any(isinstance(n, ast.Call) and context.named(n.func, *GROUPS) for n in around):
         return True
     assign = around[0]
     if not isinstance(assign, ast.Assign) or len(assign.targets) != 1 or not dotted(assign.targets[0]):
         return False
     reads = [context.tree.ancestors(read)[:2] for read in context.tree.reads(dotted(assign.targets[0]))]
     return bool(reads) and all(
-        any(isinstance(n, ast.Call) and context.named(n.func, *GROUP) for n in up) for up in reads
+        any(isinstance(n, ast.Call) and context.named(n.func, *GROUPS) for n in up) for up in reads
     )
 
 
@@ -281,7 +281,7 @@ def _is_foreign(context: Context, func: ast.expr) -> bool:
 def _only_gloo(context: Context) -> bool:
     """Whether every process group of the file is one of the CPU, by a name that is written there."""
     backends = []
-    for call in context.calls(*GROUP):
+    for call in context.calls(*GROUPS):
         named = next((k.value for k in call.keywords if k.arg == "backend"), None)
         first = call.args[0] if call.args else named
         backends.append(first.value if isinstance(first, ast.Constant) else None)

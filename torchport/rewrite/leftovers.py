@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from torchport.lazy import pattern
 from torchport.model import Finding, Rule
-from torchport.rewrite.collectives import GROUP
 from torchport.rewrite.context import Context
 from torchport.rewrite.reports import shown
+from torchport.rewrite.spread import GROUPS
 
 NAME = "cuda-text-elsewhere"
 TEXT = pattern(r"cuda(:.*)?|nccl|\w+:nccl(,.*)?|.+,\w+:nccl")
@@ -30,7 +30,7 @@ def passed_over(rule: Rule, found: list[Finding], context: Context) -> Iterator[
             continue
         first, last = context.text.span(context.tree.statement(node))
         beside = any(first <= a < last for a in starts) and not isinstance(context.tree.statement(node), ast.ClassDef)
-        nccl = "nccl" in shown(node) and any(True for _ in context.uses(*GROUP))
+        nccl = "nccl" in shown(node) and any(True for _ in context.uses(*GROUPS))
         yield context.leave(
             rule, node, BACKEND if nccl else rule.reason, effect=None if beside and not nccl else "none"
         )
@@ -43,6 +43,6 @@ def _in_shim(context: Context, node: ast.AST) -> bool:
             return False
         if isinstance(parent, ast.Call) and isinstance(parent.func, ast.Name | ast.Attribute):
             found = context.qualify(parent.func)
-            if found is not None and (found.name.startswith("torchport.") or found.name in GROUP):
+            if found is not None and (found.name.startswith("torchport.") or found.name in GROUPS):
                 return True
     return False

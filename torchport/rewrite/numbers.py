@@ -21,7 +21,6 @@ from torchport.rewrite.current import CURRENT, HANDED_OVER, handed_current
 from torchport.rewrite.forms import is_setting
 from torchport.rewrite.glued import glued
 from torchport.rewrite.guards import COUNTS, is_available
-from torchport.rewrite.moves import becomes_to
 from torchport.rewrite.numeric import is_numeric
 from torchport.rewrite.options import converted, options
 from torchport.rewrite.spread import SPREAD, owner, spread_over_gpus
@@ -91,7 +90,11 @@ def _is_device_argument(context: Context, node: ast.expr) -> bool:
         return parent.arg == "device"
     if not (isinstance(parent, ast.Call) and parent.args[:1] == [node] and isinstance(parent.func, ast.Attribute)):
         return False
-    return parent.func.attr in ("to", "device", "set_device") or becomes_to(context, parent)
+    if parent.func.attr in ("to", "device", "set_device"):
+        return True
+    from torchport.rewrite.moves import becomes_to  # not for a file that moves nothing
+
+    return becomes_to(context, parent)
 
 
 def _proved(context: Context) -> set[str]:
