@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from torchport.analysis.arguments import ASKED
 from torchport.analysis.devices import NAMED, Key, Use, key_of
-from torchport.analysis.groups import SPLICED, TESTS, Groups, Members, grouped
+from torchport.analysis.groups import NUMBERED, SPLICED, TESTS, Groups, Members, grouped
 from torchport.analysis.held import hold_with_others
 from torchport.analysis.names import chain, line_mark
 from torchport.analysis.uses import find_uses, odd_texts
@@ -88,6 +88,8 @@ def _grouped(rule: Rule, context: Context, uses: list[Use]) -> Iterator[Finding]
     groups, members = grouped(context.tree, context.original, uses, context.signatures)
     sinks = {groups.find(key) for key in device_sinks(context)}
     _stay_with_libraries(context, groups, members, sinks)
+    if any(use.reason == NUMBERED for use in uses):
+        _stay_spread(context, groups, members)
     if context.project.held:
         hold_with_others(context.tree, context.path, groups, members, context.project.held)
     names: dict[Key | int, set[str]] = {name: set() for name in members}
@@ -102,6 +104,17 @@ def _grouped(rule: Rule, context: Context, uses: list[Use]) -> Iterator[Finding]
             use.proof or use.text.index is not None or any(NAMED.search(key[1]) for key in use.keys) for use in group
         )
         yield from _group(rule, context, group, proved, names[name])
+
+
+def _stay_spread(context: Context, groups: Groups, members: Members) -> None:
+    """``"cuda:" + str(k)`` beside one that is compared: a model over several GPUs stays as a whole."""
+    computed = [use for group in members.values() for use in group if not (use.text.index or "0").isdecimal()]
+    stay = [use for use in computed if use.reason == NUMBERED and use.keys]
+    with_them = [other for use in stay for other in members[groups.find(use.keys[0])]]
+    around = {context.tree.function(other.text.node) for other in with_them}
+    for use in computed:
+        if use.role != "fixed" and context.tree.function(use.text.node) in around:
+            use.role, use.reason = "fixed", SPREAD
 
 
 def _in_workers(rule: Rule, context: Context) -> Iterator[Finding]:
@@ -286,6 +299,10 @@ def is_cuda(rule: Rule, context: Context) -> Iterator[Finding]:
             yield context.leave(rule, node, KERNEL_REASON)
         elif isinstance(parent := context.tree.parents[node], ast.Call) and parent.func is node:
             yield context.leave(rule, node, "it is called, so it is not the attribute of a tensor")
+        elif isinstance(parent, ast.Compare) and (same := _against_bool(parent)) is not None:
+            text = f"{_without_last(context, node)}device.type {'==' if same else '!='} {context.spell.compared()}"
+            text = f"({text})" if _needs_brackets(context.tree.parents[parent], parent) else text
+            yield context.rewrite(rule, node, New(parent, text, context.spell.portable))
         elif isinstance(parent, ast.UnaryOp) and isinstance(parent.op, ast.Not):
             text = f"{_without_last(context, node)}device.type != {context.spell.compared()}"
             outer = context.tree.parents[parent]
@@ -295,6 +312,15 @@ def is_cuda(rule: Rule, context: Context) -> Iterator[Finding]:
             text = f"{_without_last(context, node)}device.type == {context.spell.compared()}"
             text = f"({text})" if _needs_brackets(parent, node) else text
             yield context.rewrite(rule, node, New(node, text, context.spell.portable))
+
+
+def _against_bool(node: ast.Compare) -> bool | None:
+    """Whether ``x.is_cuda is True`` asks for the same as ``x.is_cuda``; None where it is held against nothing such."""
+    value, operator = node.comparators[0], node.ops[0]
+    known = len(node.ops) == 1 and isinstance(operator, ast.Is | ast.Eq | ast.IsNot | ast.NotEq)
+    if not known or not isinstance(value, ast.Constant) or not isinstance(value.value, bool):
+        return None
+    return value.value is isinstance(operator, ast.Is | ast.Eq)
 
 
 def _without_last(context: Context, node: ast.Attribute) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from torchport.analysis.literals import device_text
+from torchport.analysis.parameters import last_name
 from torchport.model import Finding, Rule
 from torchport.rewrite.context import Context
 from torchport.rewrite.cst import argument, change_method, source_of, with_keyword
@@ -126,12 +127,17 @@ def _to_arguments(old: list[cst.Arg], context: Context) -> list[cst.Arg]:
     return [argument(place), *rest]
 
 
+def _is_current_call(node: ast.AST) -> bool:
+    """``torch.cuda.current_device()``, by its name: the device without a number is the same one."""
+    return isinstance(node, ast.Call) and last_name(node.func) == "current_device" and not node.args
+
+
 def _device_source(source: str, context: Context) -> str:
     node = ast.parse(f"({source})", mode="eval").body
     text = device_text(node)
     if text is not None:
         return context.spell.place(text.index or "", source)
-    if isinstance(node, ast.Constant) and node.value is None:
+    if (isinstance(node, ast.Constant) and node.value is None) or _is_current_call(node):
         return context.spell.place()
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "device":
         return source
