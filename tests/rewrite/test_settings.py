@@ -168,6 +168,7 @@ FOUND = (
     ("train.sh", "horovodrun -np 4 python train.py\n", "TP922", "horovodrun", "error"),
     ("requirements.txt", "torchrec\n", "TP923", "torchrec", "none"),
     ("requirements.txt", "torch-scatter\n", "TP925", "torch-scatter", "none"),
+    ("requirements.txt", "colossalai\n", "TP926", "colossalai", "none"),
     ("job.yaml", "command: accelerate launch train.py\n", "TP316", "launch", "none"),
 )
 
