@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+import pickle
 import warnings
 from typing import Any
 
 import pytest
 import torch
 from torch import nn
+from torch.amp.grad_scaler import OptState
 
 from torchport import shim
 
@@ -112,6 +114,19 @@ class TestGradScaler:
         assert torch.allclose(before - model.weight.detach().cpu(), torch.ones(1, 2))
         assert scaler.get_scale() == (1024.0 if name == "cuda" else 1.0)
         assert scaler.is_enabled() is (name == "cuda")
+
+    def test_keeps_what_programs_read_of_an_enabled_one(self, name: str) -> None:
+        scaler = shim.GradScaler(init_scale=4.0, growth_interval=3)
+        model = nn.Linear(2, 1).to(shim.device())
+        optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+        scaler.scale(model(torch.ones(1, 2).to(shim.device())).sum()).backward()
+        assert scaler._per_optimizer_states[id(optimizer)]["stage"] is OptState.READY
+        assert scaler._get_scale_async().item() == (4.0 if name == "cuda" else 1.0)
+        assert (scaler._growth_interval, scaler._growth_factor) == (3, 2.0)
+        assert pickle.loads(pickle.dumps(scaler)).get_scale() == scaler.get_scale()
+        scaler.step(optimizer)
+        scaler.update()
+        assert scaler.state_dict() == {} or name == "cuda"
 
     def test_takes_states_of_other_back_ends(self, name: str) -> None:
         scaler = shim.GradScaler()

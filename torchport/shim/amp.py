@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import functools
+from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch.amp.grad_scaler import _refresh_per_optimizer_state
 
 from torchport.shim.notices import notice
 from torchport.shim.selection import backend
@@ -44,6 +46,7 @@ class GradScaler(torch.amp.GradScaler, metaclass=_AnyGradScaler):
     """torch.cuda.amp.GradScaler; on TPUs and on the CPU it is disabled, because bfloat16 needs no loss scaling.
 
     Disabled, ``scale()`` returns the loss, ``step()`` steps the optimizer, and a state written on CUDA is accepted.
+    What an enabled one keeps is there for programs that read it: a scale of 1, and stages of optimizers.
     """
 
     def __init__(
@@ -56,6 +59,13 @@ class GradScaler(torch.amp.GradScaler, metaclass=_AnyGradScaler):
     ) -> None:
         scales = backend().scales_gradients
         super().__init__("cuda", init_scale, growth_factor, backoff_factor, growth_interval, enabled and scales)
+        if enabled and not scales:
+            self._init_scale, self._scale = 1.0, torch.tensor(1.0)
+            self._growth_factor, self._backoff_factor = growth_factor, backoff_factor
+            self._growth_interval, self._init_growth_tracker = growth_interval, 0
+            self._growth_tracker = torch.tensor(0, dtype=torch.int32)
+            stages: dict[int, dict[str, Any]] = defaultdict(_refresh_per_optimizer_state)
+            self._per_optimizer_states = stages
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Take over a saved state; one written where scaling was off says nothing, and the scale stays as it is."""
