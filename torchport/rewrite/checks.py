@@ -24,8 +24,6 @@ def fault(before: str, old: Tree, after: str, new: Tree, path: str, commented: b
 
     Comments are compared only where an edit took away or put in a ``#``: no other edit can change one.
     """
-    import tokenize  # a file that stays as it is needs none
-
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -35,13 +33,19 @@ def fault(before: str, old: Tree, after: str, new: Tree, path: str, commented: b
                 compile(after, path, "exec", dont_inherit=True)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         return f"the result would not compile ({error})"
-    try:
-        lost = commented and comments(before) != [text for text in comments(after) if text != WANTED]
-    except (tokenize.TokenError, SyntaxError) as error:
-        return f"its comments could not be compared ({error})"
-    if lost:
-        return "a comment would be lost or changed"
+    if commented and (why := _lost_comment(before, after)):
+        return why
     missing = unresolved(new)
     if missing and (missing := missing - unresolved(old)):
         return f"a name would be used that nothing defines: {', '.join(sorted(missing))}"
     return ""
+
+
+def _lost_comment(before: str, after: str) -> str:
+    import tokenize  # few edits touch a comment
+
+    try:
+        same = comments(before) == [text for text in comments(after) if text != WANTED]
+    except (tokenize.TokenError, SyntaxError) as error:
+        return f"its comments could not be compared ({error})"
+    return "" if same else "a comment would be lost or changed"
