@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import copy
+import importlib
 import pickle
 import re
 import subprocess
 import sys
 import typing
+from pathlib import Path
 
 import pytest
 
@@ -47,6 +49,17 @@ def test_words_are_found_in_capitals_as_well(text: str) -> None:
     ours, theirs = words(r"(^|_)optimizer$"), re.compile(r"(^|_)optimizer$", re.IGNORECASE)
     assert bool(ours.search(text)) == bool(theirs.search(text))
     assert bool(ours.fullmatch(text)) == bool(theirs.fullmatch(text))
+
+
+def test_no_letters_are_left_out() -> None:
+    """What the letters of a pattern keep from it would not have been a match: of no name in this project."""
+    folder = Path(__file__).parent.parent
+    names = {name for path in folder.glob("torchport/**/*.py") for name in re.findall(r"\w+", path.read_text())}
+    modules = [importlib.import_module(f"torchport.analysis.{name}") for name in ("devices", "loops", "parts")]
+    made = [each for module in modules for each in vars(module).values() if hasattr(each, "letters")]
+    assert sum(each.letters != ("",) for each in made) > 5
+    for each in made:
+        assert not [name for name in names if bool(each.search(name)) != bool(each.compiled.search(name.lower()))]
 
 
 class Point(NamedTuple):

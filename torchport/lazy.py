@@ -24,12 +24,13 @@ def pattern(text: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
     return cast("re.Pattern[AnyStr]", _Later(text, flags))
 
 
-def words(text: str) -> re.Pattern[str]:
+def words(text: str, *letters: str) -> re.Pattern[str]:
     """A pattern in lower case that is held against a name in lower case, to be asked whether it is in there.
 
-    To compile it takes a quarter of the time that ``re.IGNORECASE`` does. Raises re.error as ``pattern`` does.
+    To compile it takes a quarter of the time that ``re.IGNORECASE`` does. Each match has one of ``letters``: as long as
+    no name has one, it is not compiled at all. Raises re.error as ``pattern`` does.
     """
-    return cast("re.Pattern[str]", _Lower(text, 0))
+    return cast("re.Pattern[str]", _Lower(text, letters or ("",)))
 
 
 class _Later:
@@ -50,18 +51,29 @@ class _Later:
 class _Lower(_Later):
     """The same for what is asked of a name in lower case."""
 
+    def __init__(self, text: str, letters: tuple[str, ...]) -> None:
+        super().__init__(text, 0)
+        self.letters = letters
+
     def search(self, text: str) -> re.Match[str] | None:
         """As that of a pattern."""
-        found: re.Match[str] | None = self._compiled.search(text.lower())
-        return found
+        name = text.lower()
+        for letters in self.letters:
+            if letters in name:
+                return self.compiled.search(name)
+        return None
 
     def fullmatch(self, text: str) -> re.Match[str] | None:
         """As that of a pattern."""
-        found: re.Match[str] | None = self._compiled.fullmatch(text.lower())
-        return found
+        name = text.lower()
+        for letters in self.letters:
+            if letters in name:
+                return self.compiled.fullmatch(name)
+        return None
 
     @cached_property
-    def _compiled(self) -> re.Pattern[str]:
+    def compiled(self) -> re.Pattern[str]:
+        """The pattern itself."""
         return re.compile(*self._given)
 
 

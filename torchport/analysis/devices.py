@@ -23,6 +23,7 @@ is a device."""
 
 NAMED = words(
     r"device(?!_(backend|vendor|arch|driver|lib))|(?<!split)(?<!tags)(?<!train)(^|_)dev\d*$|^dev_|map_location|(^|_)gpu$",
+    *("dev", "map_location", "gpu"),
 )
 """Names of what holds a device. A development set (``split_dev``) and a maker of devices (``gpu_vendor``) do not."""
 SETTINGS = words(r"(^|_|[a-z])(args?|opts?|options|cfg|config|conf|hparams|params|settings|flags)$")

@@ -41,7 +41,7 @@ def device_text(node: ast.expr) -> DeviceText | None:
 
 
 def _constant(node: ast.expr, value: object) -> DeviceText | None:
-    match = DEVICE.fullmatch(value) if isinstance(value, str) else None
+    match = DEVICE.fullmatch(value) if isinstance(value, str) and value.startswith("cuda") else None
     return DeviceText(node, match[1]) if match else None
 
 

@@ -15,12 +15,12 @@ from torchport.analysis.prepared import is_prepared
 from torchport.analysis.scopes import FUNCTIONS, Tree, walk
 from torchport.lazy import NamedTuple, words
 
-OPTIMIZER = words(r"optim|(^|_)opt[a-z]?($|_|\d)|optimizer|scaler|(^|_)sgd|(^|_)adam")
+OPTIMIZER = words(r"optim|(^|_)opt[a-z]?($|_|\d)|optimizer|scaler|(^|_)sgd|(^|_)adam", "opt", "scaler", "sgd", "adam")
 DRIVER = words(r"accelerator|engine|fabric|manager")
 TAKES_STEP = words(r"(^|_)(optimi[sz]e|optim\w*_step|step_optim\w*|take_step)$")
-LOSS = words(r"(^|_)loss$")
-SCHEDULER = words(r"sched|warmup|lr_")
-LOADER = words(r"loader|(^|_)dl($|_)|batches")
+LOSS = words(r"(^|_)loss$", "loss")
+SCHEDULER = words(r"sched|warmup|lr_", "sched", "warmup", "lr_")
+LOADER = words(r"loader|(^|_)dl($|_)|batches", "loader", "dl", "batches")
 WRAPS = words(r"optim|lookahead")
 EVALUATES = words(r"eval|valid|test|infer|predict|sampl|generat|metric")
 COLLECTS = frozenset(("append", "extend", "update", "add", "isinstance", "setattr", "print", "len"))

@@ -9,12 +9,14 @@ from torchport.analysis.names import chain
 from torchport.analysis.scopes import FUNCTIONS, Tree, walk
 from torchport.lazy import words
 
-ONE = words(r"(^|_)(opt|optim|optimizer)[a-z]?\d?$")
-OPTIMIZERS = words(r"optim\w*s$|(^|_)opts$")
-MODEL = words(r"(^|_)(model|net|network|unet|transformer|denoise\w*)(_fn)?$")
+ONE = words(r"(^|_)(opt|optim|optimizer)[a-z]?\d?$", "opt")
+OPTIMIZERS = words(r"optim\w*s$|(^|_)opts$", "opt")
+MODEL = words(r"(^|_)(model|net|network|unet|transformer|denoise\w*)(_fn)?$", "model", "net", "transformer", "denoise")
 CUTS = frozenset(("chunk", "split", "unbind", "tensor_split", "split_with_sizes"))
 """Methods of a tensor, and functions of PyTorch, that cut it into pieces."""
-PIECES = words(r"micro_?batch|micro_?step|(^|_)chunks$|accum\w*_(steps?|iters?|every|batches)$")
+PIECES = words(
+    r"micro_?batch|micro_?step|(^|_)chunks$|accum\w*_(steps?|iters?|every|batches)$", "micro", "chunks", "accum"
+)
 STEPPED = frozenset(("forward", "training_step", "validation_step", "test_step", "predict_step", "compute_loss"))
 """Methods that whoever has the object calls once, or more often, in each of its steps."""
 COMPILES = frozenset(("torch.compile", "torch.jit.script", "torch.jit.script_if_tracing", "torch.jit.script_method"))

@@ -59,7 +59,7 @@ def odd_texts(tree: Tree) -> Iterator[ast.Constant | ast.JoinedStr]:
     for node in tree.strings:
         first = node.values[0] if isinstance(node, ast.JoinedStr) and node.values else node
         value = first.value if isinstance(first, ast.Constant) else None
-        if not isinstance(value, str) or _widest(tree, node) is not None:
+        if not isinstance(value, str) or not value.startswith("cuda") or _widest(tree, node) is not None:
             continue
         odd = value in ("cuda", "cuda:") if isinstance(node, ast.JoinedStr) else bool(ODD.match(value))
         odd = odd and not GROUPS.fullmatch(value)

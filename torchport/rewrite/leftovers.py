@@ -23,7 +23,7 @@ def passed_over(rule: Rule, found: list[Finding], context: Context) -> Iterator[
     spans = sorted((f.start, f.end) for f in found)
     starts = [f.start for f in found if f.left_for_a_person]
     for node in context.tree.strings:
-        if not TEXT.fullmatch(shown(node)) or isinstance(context.tree.parents[node], ast.Expr):
+        if isinstance(context.tree.parents[node], ast.Expr) or not TEXT.fullmatch(shown(node)):
             continue
         start, end = context.text.span(node)
         if any(a < end and start < b for a, b in spans) or _in_shim(context, node):

@@ -36,7 +36,8 @@ def type_string(rule: Rule, context: Context) -> Iterator[Finding]:
     yield from types_of_others(rule, context)
     yield from names_of_types(rule, context)
     for node in context.tree.strings:
-        match = TYPE.fullmatch(str(node.value)) if isinstance(node, ast.Constant) else None
+        text = str(node.value) if isinstance(node, ast.Constant) else ""
+        match = TYPE.fullmatch(text) if text.startswith("torch.cuda.") else None
         if match is None:
             continue
         call = context.tree.parents[node]
