@@ -6,8 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
+from torchport.catalog import for_target, load_rules
+from torchport.catalog.prefilter import Prefilter
 from torchport.model import Edit
-from torchport.rewrite import Outcome, migrate
+from torchport.rewrite import Migrator, Outcome, migrate
 from torchport.rewrite.text import Origin, Text, minimal, overlap, splice
 
 
@@ -184,3 +186,14 @@ def test_two_seeds_in_one_block_both_reach_the_device(migrate: Callable[..., Out
     outcome = migrate("import torch\ntorch.manual_seed(1)\nx = 0\ntorch.manual_seed(2)\n", target="xla")
     assert not outcome.problems
     assert (outcome.text or "").count("torch_xla.manual_seed") == 2
+
+
+def test_triggers_that_a_caller_has_are_taken_only_where_they_are_those_of_all_rules() -> None:
+    every = tuple(rule for rule in load_rules() if not rule.lint_only)
+    some = tuple(rule for rule in every if rule.code.startswith("TP1"))
+    for rules, given in ((every, every), (every, ()), (some, ())):
+        triggers = Prefilter(for_target(rules, "portable"))
+        assert Migrator(rules, "portable", every=given, triggers=triggers).triggers is triggers
+    triggers = Prefilter(for_target(some, "portable"))
+    narrowed = Migrator(some, "portable", every=every, triggers=triggers).triggers
+    assert narrowed.rules == Migrator(every, "portable").triggers.rules
