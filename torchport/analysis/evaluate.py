@@ -67,20 +67,21 @@ class Flow(Evidence):
         """The value that ``find`` gives for ``node``, kept unless it rests on a value that is being looked for."""
         if (known := self._known.get(node)) is not None:
             return known
-        if node in self._open:
-            self._rests_on = min(self._rests_on, self._open[node])
+        opened = self._open
+        if node in opened:
+            self._rests_on = min(self._rests_on, opened[node])
             return circular
-        depth = len(self._open)
+        depth = len(opened)
         if depth > DEPTH:
             self._cut.append(node)
             return UNKNOWN
         if depth == 0:
             self._made.clear()
-        self._open[node] = depth
+        opened[node] = depth
         self._work += 1
         around, self._rests_on = self._rests_on, DEPTH
         found = find(node)
-        del self._open[node]
+        del opened[node]
         if self._rests_on >= depth or self._work > ENOUGH:
             self._known[node] = found
             self._made.append(node)

@@ -215,16 +215,16 @@ class Heats:
         """A function that is given tensors and gives tensors back, and that is not called here."""
         if any(isinstance(d, ast.Name) and d.id == "property" for d in node.decorator_list):
             return False
+        home = self.tree.scopes[node]
+        arguments = (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
+        given = (self.flow.parameter(home, argument.arg) for argument in arguments)
+        if not any(value.is_tensor or value.kind == "unknown" for value in given):
+            return False
         result = returned(self.flow, node)
         if not (result.on_device or any(item.on_device for item in result.items)):
             return False
         calls = self.flow.own_calls.get(node, ()) if self.flow.has_arrays else ()
-        if any(self.flow.name_of(call.func).startswith("numpy.") for call in calls):
-            return False
-        home = self.tree.scopes[node]
-        arguments = (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
-        given = (self.flow.parameter(home, argument.arg) for argument in arguments)
-        return any(value.is_tensor or value.kind == "unknown" for value in given)
+        return not any(self.flow.name_of(call.func).startswith("numpy.") for call in calls)
 
     @cached_property
     def signs(self) -> list[ast.Call]:
