@@ -18,6 +18,7 @@ from torchport.analysis.uses import find_uses
 from torchport.model import Finding, Rule
 from torchport.rewrite.context import Context, New
 from torchport.rewrite.current import CURRENT, HANDED_OVER, handed_current
+from torchport.rewrite.device_arguments import device_arguments
 from torchport.rewrite.forms import is_setting
 from torchport.rewrite.glued import glued
 from torchport.rewrite.guards import COUNTS, is_available
@@ -120,7 +121,7 @@ def _proved(context: Context) -> set[str]:
 def _handed(rule: Rule, context: Context, kept: list[ast.expr]) -> Iterator[Finding]:
     """Numbers in the place of a device argument."""
     spread, numbered = spread_over_gpus(context), context.once(Numbered)
-    places = context.once(_places)
+    places = context.once(device_arguments)
     over = context.target != "tpu" and bool(numbered.current)
     for call in context.tree.calls if over else places:
         if over:
@@ -299,37 +300,6 @@ def _is_current(context: Context, node: ast.expr) -> bool:
     return isinstance(made, ast.Call) and context.named(made.func, "torch_xla.device")
 
 
-def _places(context: Context) -> dict[ast.Call, list[tuple[ast.expr, bool]]]:
-    """Arguments that are devices, and whether the function is one of PyTorch's, by their calls."""
-    found = {}
-    for call in context.tree.calls:
-        func = call.func
-        moves = func.__class__ is ast.Attribute and func.attr == "to" and call.args
-        if moves or (call.keywords and "device" in [keyword.arg for keyword in call.keywords]):
-            found[call] = [*_device_arguments(context, call)]
-    return found
-
-
-def _device_arguments(context: Context, call: ast.Call) -> Iterator[tuple[ast.expr, bool]]:
-    func = call.func
-    found = context.qualify(func) if isinstance(func, ast.Name | ast.Attribute) else None
-    if found is not None and (found.name.startswith("torchport.") or _memory(found.name)):
-        return
-    if found is not None and found.name == "torch.Generator":
-        return
-    method = isinstance(func, ast.Attribute) and found is None and (func.attr == "to" or func.attr.startswith("new_"))
-    if method and isinstance(func, ast.Attribute) and func.attr == "to" and call.args:
-        yield call.args[0], True
-    for keyword in call.keywords:
-        if keyword.arg == "device":
-            yield keyword.value, method or (found is not None and found.name.startswith("torch."))
-
-
-def _memory(name: str) -> bool:
-    """Functions of torch.cuda take a number as what it is."""
-    return name.startswith(("torch.cuda.", "torch.accelerator."))
-
-
 def device_from_variable(rule: Rule, context: Context) -> Iterator[Finding]:
     """``torch.device(args.device)``: the shim reads what a user typed; also ``torch.device(0)``."""
     yield from options(rule, context)
@@ -384,7 +354,7 @@ def _settings(rule: Rule, context: Context) -> Iterator[Finding]:
     if not read:
         return
     done = converted(context) | context.stored
-    for places in context.once(_places).values():
+    for places in context.once(device_arguments).values():
         for node, ours in places:
             if ours and is_setting(node) and ast.unparse(node) in read and _name_of(context, node) not in done:
                 yield context.rewrite(rule, node, New(node, context.spell.place(context.source(node))))
