@@ -65,7 +65,7 @@ def step_loops(tree: Tree, elsewhere: Iterable[str] = ()) -> tuple[list[Step], l
     taken = set(found)
     for call in backward:
         for loop in _loops_around(tree, call, set(), parts.within_step):
-            if not _meets(tree, loop, found) and not _run_in(tree, loop, taken, set()):
+            if not _meets(tree, loop, found) and not run_in(tree, loop, taken, set()):
                 found[loop] = Step(loop, call)
     for loop, sign in _over_batches(tree):
         if not _meets(tree, loop, found) and not _is_part(tree, loop, taken):
@@ -121,17 +121,17 @@ def _is_part(tree: Tree, loop: Loop, steps: set[ast.AST]) -> bool:
         named = EVALUATES.search(getattr(function, "name", ""))
         if named or without_gradients(tree, loop) or (isinstance(loop, ast.For) and _is_over_loader(tree, loop)):
             return False
-    return _run_in(tree, loop, steps, set())
+    return run_in(tree, loop, steps, set())
 
 
-def _run_in(tree: Tree, node: ast.AST, steps: set[ast.AST], seen: set[ast.AST]) -> bool:
+def run_in(tree: Tree, node: ast.AST, steps: set[ast.AST], seen: set[ast.AST]) -> bool:
     """Whether the function around ``node`` is called in one of ``steps``, however deep."""
     function = tree.function(node)
     if not isinstance(function, FUNCTIONS) or function in seen:
         return False
     seen.add(function)
     calls = calls_of(tree, function)
-    return any(any(a in steps for a in tree.ancestors(call)) or _run_in(tree, call, steps, seen) for call in calls)
+    return any(any(a in steps for a in tree.ancestors(call)) or run_in(tree, call, steps, seen) for call in calls)
 
 
 def batch_comprehensions(tree: Tree, steps: list[Step]) -> list[ast.comprehension]:

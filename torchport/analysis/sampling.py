@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import TypeGuard
 
 from torchport.analysis.called import calls_of
-from torchport.analysis.loops import EVALUATES, Step, switches_to_eval, without_gradients
+from torchport.analysis.loops import EVALUATES, Step, run_in, switches_to_eval, without_gradients
 from torchport.analysis.names import chain
 from torchport.analysis.parts import MODEL, Loop, in_one_call, over_pieces, word_of
 from torchport.analysis.scopes import FUNCTIONS, Tree, walk
@@ -87,6 +87,8 @@ def evaluating_loops(tree: Tree, others: set[Loop]) -> list[tuple[Loop, bool]]:
         calls = [n for n in own if isinstance(n, ast.Call) and _evaluates(n, turn) and without_gradients(tree, n)]
         given = [g for node in own if (g := _gives(node)) is not None] if calls else []
         if calls and not any(_passes_on(call, given, turn | _written_first(own)) for call in calls):
+            if any(run_in(tree, other, {loop}, set()) for other in others):
+                continue  # over epochs, of which each has loops with boundaries of their own
             alike = not any(_differs(tree, node, turn, own) for node in own)
             if alike or not any(isinstance(n, ast.Attribute) and n.attr in ON_HOST for n in own):
                 around.update(tree.ancestors(loop))
