@@ -8,13 +8,13 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from torchport import __version__
-from torchport.analysis.elsewhere import stepping
 from torchport.analysis.own_classes import OwnClasses
-from torchport.analysis.project import Collector, ProjectFacts, called_in, kernels_in, may_hold, scripted_in
+from torchport.analysis.project import Collector, ProjectFacts
 from torchport.catalog.load import for_target
 from torchport.catalog.prefilter import Prefilter, SettingsFilter
 from torchport.lazy import NamedTuple
 from torchport.lint.cache import Cache, found_of, key_of
+from torchport.lint.told import told_by, told_of
 from torchport.lint.work import Found, Linted, Row, Task, Work, digest_of, finding_of, problem_of
 from torchport.model import FileResult, Problem, Rule, Target
 from torchport.pipeline import Progress, calling, in_processes, no_progress, wanted, write_changed
@@ -192,22 +192,19 @@ class _Walk:
         """What a file tells of the project. Which modules it imports matters only to a rewrite."""
         if self.options.fix:
             self.collector.add(data, file.path)
-        self.kernels |= kernels_in(data, file.path)
-        self.scripted |= scripted_in(data)
-        self.stepping |= stepping(data)
-        loaded, stepped = called_in(data)
-        self.loaded |= loaded
-        self.stepped |= stepped
         self.own.add(data)
-        if b"cuda" not in data:
-            return
-        key = key_of("held", digest, file.path) if self.cache else ""
-        rows = self.cache.get(key) if self.cache else None
-        if not (isinstance(rows, list) and all(isinstance(row, list) and len(row) == 4 for row in rows)):
-            rows = _held(file.path, data)
+        key = key_of("told", digest, file.path) if self.cache else ""
+        told = told_of(self.cache.get(key)) if self.cache else None
+        if told is None:
+            told = told_by(file.path, data)
             if self.cache:
-                self.cache.put(key, rows)
-        self.held += rows
+                self.cache.put(key, list(told))
+        self.kernels |= {(name, module) for name, module in told.kernels}
+        self.scripted |= {(name, module) for name, module in told.scripted}
+        self.stepping.update(told.stepping)
+        self.loaded.update(told.loaded)
+        self.stepped.update(told.stepped)
+        self.held += told.held
 
     def facts(self) -> ProjectFacts:
         """What all files say together."""
@@ -254,15 +251,6 @@ class _Walk:
             if self.cache and not isinstance(result, Problem) and self.key(file, result.digest, facts) == key:
                 self.cache.put(key, list(result.found))
             yield file.path, result
-
-
-def _held(path: str, data: bytes) -> list[Row]:
-    """The names that a file shares with others and whose value it cannot move."""
-    if not may_hold(data):
-        return []
-    from torchport.analysis.held import held_names
-
-    return [list(item) for item in held_names(data.decode(errors="replace"), path)]
 
 
 def _settings(rules: tuple[Rule, ...], options: LintOptions) -> str:
