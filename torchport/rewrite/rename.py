@@ -28,6 +28,7 @@ from torchport.rewrite.statements import block_of, removal, replacement
 
 TORCH = pattern(r"(?<![\w.])torch\.")
 PATCHED = "the program puts its own function in this place on {}; decide which of the two is meant"
+WITH_THE_CALL = "it stays with the call around it"
 ANNOTATION = "a type annotation: it is not run"
 UNCALLED = "it is handed on without a call, and for this target the whole call is written anew"
 VALUE = "its value is used, or it stands in an expression; for this target there are only statements in its place"
@@ -90,22 +91,25 @@ def rename_uses(index: Index, context: Context) -> Iterator[Finding]:
     """Every use of a known name that no transformer has claimed."""
     context.dropped = index.dropped
     if not context.spell.portable:
-        context.claimed.update(_in_what_stays(index, context))
+        for rule, func in _in_what_stays(index, context):
+            context.claimed.add(func)
+            yield context.leave(rule, func, WITH_THE_CALL, effect="none")
     for name, places in context.resolved.items():
         hit = index.find(name) if name.partition(".")[0] in index.roots else None
         if hit is not None:
             yield from _uses(places, *hit, context)
 
 
-def _in_what_stays(index: Index, context: Context) -> Iterator[ast.expr]:
+def _in_what_stays(index: Index, context: Context) -> Iterator[tuple[Rule, ast.expr]]:
     """``current_device`` in ``torch.cuda.get_device_properties(torch.cuda.current_device())``, which stays whole."""
     for call in context.calls("torch.cuda.current_device"):
         around = context.tree.parents[call]
         around = context.tree.parents[around] if isinstance(around, ast.keyword) else around
         found = context.qualify(around.func) if isinstance(around, ast.Call) else None
         hit = index.find(found.name) if found is not None and found.name.startswith("torch.cuda.") else None
-        if hit is not None and not hit[1]:
-            yield call.func
+        own = index.find("torch.cuda.current_device")
+        if hit is not None and not hit[1] and own is not None and call.func not in context.claimed:
+            yield own[0], call.func
 
 
 def _uses(
