@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from torchport.analysis.devices import NAMED
-from torchport.analysis.parameters import Signatures, last_name
+from torchport.analysis.parameters import last_name
 from torchport.lazy import words
 from torchport.model import Finding, Rule
 from torchport.rewrite.context import Context, New
@@ -25,7 +25,6 @@ LIBRARY = "the library that reads a device map is not PyTorch, and takes this nu
 def handed_current(rule: Rule, context: Context) -> Iterator[Finding]:
     """``send_to_device(x, torch.cuda.current_device())`` and ``device_map={"": torch.cuda.current_device()}``."""
     yield from _device_maps(rule, context)
-    signatures: Signatures | None = None
     for call in context.calls(*CURRENT):
         around = context.tree.parents[call]
         if isinstance(around, ast.Dict):
@@ -36,8 +35,7 @@ def handed_current(rule: Rule, context: Context) -> Iterator[Finding]:
         taker = context.tree.parents[around] if keyword else around
         if not isinstance(taker, ast.Call) or taker.func is call or _of_torch(context, taker.func):
             continue
-        signatures = signatures or Signatures(context.tree)
-        names = [name for _, name in signatures.takers(taker, call)]
+        names = [name for _, name in context.signatures.takers(taker, call)]
         if names and all(NAMED.search(name) for name in names):
             yield _as_device(rule, context, call)
         elif not names and context.target != "tpu" and (NAMED.search(keyword) or _moves(context, taker)):
